@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "gateway/access/audit_log.h"
 #include "gateway/access/pass_store.h"
 #include "gateway/access/use_exchange.h"
 #include "gateway/api/api.h"
@@ -68,6 +69,7 @@ struct gateway {
     struct access_watch *access;
     struct user_checks *user_checks;
     struct pass_store *passes;
+    struct audit_log *audit;
     /* Of its own: what the streams read of the log does not queue up behind thousands of requests,
      * nor behind the megabytes of their answers. */
     struct redis_commands *api_commands;
@@ -327,6 +329,25 @@ static int read_front(struct gateway *gateway, struct failure *reterr)
     return r;
 }
 
+/* The file that is there by now, whether or not the settings are good. */
+static void open_audit_log(struct gateway *gateway)
+{
+    struct failure failure;
+    char room[LOG_QUOTE_SIZE];
+
+    if (audit_log_open(gateway->audit, config_audit_log(gateway->parts->config), &failure) < 0)
+        log_error("audit_log_not_opened", "worker=%u why=%s", gateway->parts->worker,
+                  log_quote(sl_slice_str(failure.text), room));
+}
+
+static void audit_reload(struct gateway *gateway)
+{
+    struct buffer json;
+
+    if (gateway->parts->worker == 0 && audit_begin(gateway->audit, "reloaded", &json))
+        audit_end_take(gateway->audit, &json);
+}
+
 /* A stream stays what it is: its token was good when it came, its transport has its certificate. */
 static void reload(struct gateway *gateway)
 {
@@ -341,7 +362,9 @@ static void reload(struct gateway *gateway)
         r = read_front(gateway, &failure);
     if (r == 0)
         r = server_reload_certificate(gateway->server, &failure);
+    open_audit_log(gateway);
     if (r == 0) {
+        audit_reload(gateway);
         deliver_set_limits(gateway->deliver, config->max_owed_bytes, config->max_shared_bytes,
                            config->max_home_bytes, config->max_lag_ms);
         log_info("worker_reloaded", "worker=%u", gateway->parts->worker);
@@ -635,6 +658,7 @@ static int start_server(struct gateway *gateway, struct failure *reterr)
         .uses = parts->uses,
         .user_checks = gateway->user_checks,
         .passes = gateway->passes,
+        .audit = gateway->audit,
         .worker = parts->worker,
         .metrics = gateway->metrics,
         .board = parts->board,
@@ -686,10 +710,14 @@ static int start(struct gateway *gateway, struct failure *reterr)
     if (r < 0)
         return r;
     gateway->front.metrics = gateway->metrics;
-    gateway->key_watch =
-        key_watch_new(&(struct key_watch_settings){.loop = &gateway->loop,
-                                                   .metrics = gateway->metrics,
-                                                   .tells = gateway->parts->worker == 0});
+    gateway->audit = audit_log_new(&gateway->loop, gateway->metrics);
+    if (!gateway->audit)
+        return failure_set(reterr, -ENOMEM, "out of memory");
+    r = audit_log_open(gateway->audit, config_audit_log(gateway->parts->config), reterr);
+    if (r < 0)
+        return r;
+    gateway->key_watch = key_watch_new(&(struct key_watch_settings){
+        .loop = &gateway->loop, .metrics = gateway->metrics, .tells = gateway->parts->worker == 0});
     r = gateway->key_watch ? read_front(gateway, reterr)
                            : failure_set(reterr, -ENOMEM, "out of memory");
     if (r < 0)
@@ -721,6 +749,7 @@ int gateway_run(const struct gateway_parts *parts)
     gateway->ready_fd = parts->ready_fd;
     gateway->metrics = metrics_slot(parts->board, parts->worker);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is full */
     uv_loop_init(&gateway->loop);
     start_signals(gateway);
     start_pulse(gateway);
@@ -737,6 +766,7 @@ int gateway_run(const struct gateway_parts *parts)
     dictionaries_free(gateway->dictionaries);
     event_decoder_free(gateway->decoder);
     front_config_done(&gateway->front);
+    audit_log_free(gateway->audit);
     if (uv_loop_close(&gateway->loop) < 0)
         log_error("loop_not_empty", "worker=%u", parts->worker);
     mem_free(gateway);

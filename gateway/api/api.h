@@ -20,7 +20,14 @@
 struct api;
 struct api_request; /* one that is under way */
 
+/* What takes the scope `admin`: who asked for what. */
+struct api_act {
+    const char *subject;
+    const char *operation; /* "POST /v1/users"; NULL: it takes another scope */
+};
+
 struct api_answer {
+    const struct api_act *act;          /* never NULL */
     const struct http_refusal *refusal; /* NULL: none, then */
     int status;
     struct sl_slice headers; /* lines, each with its CRLF */

@@ -360,6 +360,12 @@ static int check_share(struct api_request *request, const struct token *token)
                               "this token's subject has as many requests under way as it may");
 }
 
+static void note_act(struct api_request *request)
+{
+    if (request->route->scope->scope == TOKEN_SCOPE_ADMIN)
+        request->act = (struct api_act){request->subject, api_route_label(request->route)};
+}
+
 /* The token first: whoever has none learns nothing about the rest. */
 static int understand(struct api_request *request, const struct http_request *http,
                       struct sl_slice variable, struct query *query, enum token_fault *ret_fault)
@@ -376,6 +382,8 @@ static int understand(struct api_request *request, const struct http_request *ht
                      clock_wall_ms(), &token, &request->refusal, ret_fault);
     if (r == 0)
         r = check_scope(request->route, &token, &request->refusal);
+    if (r == 0)
+        note_act(request);
     if (r == 0)
         r = check_share(request, &token);
     if (r == 0)

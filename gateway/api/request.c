@@ -42,14 +42,16 @@ static void detach(struct api_request *request)
 static void give_answer(struct api_request *request, const struct api_answer *answer)
 {
     api_answer_fn answered = request->answered;
+    struct api_answer whole = *answer;
 
     if (!answered)
         return;
+    whole.act = &request->act;
     api_count_answer(request->api, request->route,
                      answer->refusal ? answer->refusal->status : answer->status);
     observe_time(request);
     detach(request);
-    answered(request->owner, answer);
+    answered(request->owner, &whole);
 }
 
 void api_request_free(struct api_request *request)

@@ -59,6 +59,7 @@ struct api_request {
     /* what was asked */
     char subject[TOKEN_SUBJECT_SIZE]; /* the token's */
     uint64_t holder;                  /* whom limits count it for, hashed; 0: not known yet */
+    struct api_act act;
     uint64_t caller;         /* the token's subject; SL_READER_NOBODY: no user of this database */
     bool acts;               /* the caller does, or is what is asked for */
     bool caller_is_checked;  /* whether there is such a user has been asked */

@@ -84,6 +84,16 @@ const struct api_route *api_route_find(enum http_method method, struct sl_slice 
     return NULL;
 }
 
+const char *api_route_label(const struct api_route *route)
+{
+    static const char *const labels[API_ROUTE_COUNT] = {
+#define ROUTE(name, method, path, scope, flags, begin) [API_ROUTE_##name] = #method " " path,
+#include "gateway/metrics/api_routes.def"
+    };
+
+    return labels[route - routes];
+}
+
 enum api_route_name api_route_name(const struct api_route *route)
 {
     return (enum api_route_name)(route - routes);

@@ -29,6 +29,8 @@ const char *api_route_allow(struct sl_slice path);
 const struct api_route *api_route_find(enum http_method method, struct sl_slice path,
                                        struct sl_slice *ret_variable);
 
+/* "POST /v1/users" */
+const char *api_route_label(const struct api_route *route);
 enum api_route_name api_route_name(const struct api_route *route);
 /* {user} or {post} stands in its path. */
 bool api_route_names_user(const struct api_route *route);

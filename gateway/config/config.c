@@ -339,6 +339,11 @@ int config_read(int argc, char *const argv[], char *const environment[], struct 
     return 0;
 }
 
+const char *config_audit_log(const struct config *config)
+{
+    return strcmp(config->audit_log, "off") == 0 ? NULL : config->audit_log;
+}
+
 void config_set_log(const struct config *config)
 {
     enum log_level level;

@@ -69,6 +69,9 @@ int config_read(int argc, char *const argv[], char *const environment[], struct 
                 struct failure *reterr);
 void config_free(struct config *config);
 
+/* The file of `audit-log`; NULL: it is off. */
+const char *config_audit_log(const struct config *config);
+
 /* Level and form of the process's log are as `config` says. */
 void config_set_log(const struct config *config);
 

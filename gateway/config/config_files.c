@@ -8,11 +8,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
+#include "gateway/front/audit_file.h"
 #include "gateway/front/token.h"
 
 static int check_token_keys(const struct config *config, enum config_option option,
@@ -102,6 +104,19 @@ static int check_certificate(const struct config *config, struct failure *reterr
     return r;
 }
 
+static int check_audit_log(const struct config *config, struct failure *reterr)
+{
+    const char *path = config_audit_log(config);
+    struct failure why;
+    int fd = path ? audit_file_open(path, &why) : -1;
+
+    if (path && fd < 0)
+        return config_refuse(config, CONFIG_OPTION_audit_log, reterr, fd, "%s", why.text);
+    if (fd >= 0)
+        close(fd);
+    return 0;
+}
+
 int config_check_files(const struct config *config, struct failure *reterr)
 {
     const struct token_policy_settings secret = {.secret_file = config->jwt_secret_file};
@@ -128,5 +143,7 @@ int config_check_files(const struct config *config, struct failure *reterr)
         r = check_token_keys(config, CONFIG_OPTION_issuers_file, &issuers, reterr);
     if (r == 0 && config->tls_cert)
         r = check_certificate(config, reterr);
+    if (r == 0)
+        r = check_audit_log(config, reterr);
     return r;
 }

@@ -79,18 +79,18 @@ static const struct {
 
 static const struct {
     const char *name;
-    enum use use;
-} uses[] = {
-#define USE(symbol, name) {name, USE_##symbol},
+    size_t offset; /* of a uint32_t in struct sl_filter_limits */
+} limits[] = {
+#define LIMIT(field, name)   {name, offsetof(struct sl_filter_limits, field)},
+#define PERCENT(field, name) {name, offsetof(struct sl_filter_limits, field)},
 #include "src/model/token.def"
 };
 
 static const struct {
     const char *name;
-    size_t offset; /* of a uint32_t in struct sl_filter_limits */
-} limits[] = {
-#define LIMIT(field, name)   {name, offsetof(struct sl_filter_limits, field)},
-#define PERCENT(field, name) {name, offsetof(struct sl_filter_limits, field)},
+    enum use use;
+} uses[] = {
+#define USE(symbol, name) {name, USE_##symbol},
 #include "src/model/token.def"
 };
 
@@ -137,7 +137,7 @@ int stream_pass_write(const struct stream_pass *pass, struct buffer *ret_json)
             ret_json, "%s\"%s\":%u", i ? "," : "", limits[i].name,
             *(const uint32_t *)(const void *)((const char *)&token->limits + limits[i].offset));
     for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++) {
-        if (token->uses[uses[i].use] > 0)
+        if (token->uses[uses[i].use] > 0) /* as in a token, where it is left out unless said */
             buffer_append_format(ret_json, ",\"%s\":%llu", uses[i].name,
                                  (unsigned long long)token->uses[uses[i].use] - 1);
     }
@@ -201,8 +201,9 @@ static bool read_all(const json_t *json, struct stream_pass *pass)
     for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++) {
         const json_t *value = json_object_get(lim, uses[i].name);
 
-        if (json_is_integer(value) && json_integer_value(value) >= 0)
-            token->uses[uses[i].use] = (uint64_t)json_integer_value(value) + 1;
+        if (value && (!json_is_integer(value) || json_integer_value(value) < 0))
+            return false;
+        token->uses[uses[i].use] = value ? (uint64_t)json_integer_value(value) + 1 : 0;
     }
     return true;
 }

@@ -91,7 +91,7 @@ static int find_view(struct server *server, const struct http_connection *connec
         int r = bearer_check(server->settings.front->policy, request, SL_SLICE_NONE,
                              clock_wall_ms(), &token, refusal, &fault);
 
-        server_count_token_fault(server, fault);
+        server_count_token_fault(server, connection, fault);
         if (r < 0)
             return r;
         is_trusted = is_trusted || token.scopes & TOKEN_SCOPE_ADMIN;

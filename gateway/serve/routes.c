@@ -92,6 +92,9 @@ static void on_api_answer(void *owner, const struct api_answer *answer)
 {
     struct http_connection *connection = owner;
 
+    if (answer->act->operation)
+        server_audit_admin(http_connection_owner(connection), connection, answer->act,
+                           answer->refusal ? answer->refusal->status : answer->status);
     if (answer->refusal)
         server_refuse(http_connection_owner(connection), connection, answer->refusal);
     else
@@ -121,7 +124,7 @@ static void begin_api(struct server *server, struct http_connection *connection,
     else
         r = api_begin(server->settings.api, request, on_api_answer, connection, &api_request,
                       &refusal, &fault);
-    server_count_token_fault(server, fault);
+    server_count_token_fault(server, connection, fault);
     if (r < 0)
         server_refuse(server, connection, &refusal);
     else
@@ -161,8 +164,7 @@ static int begin_checked(struct server *server, struct http_connection *connecti
         return -EPROTO;
     return streams_begin_with_ticket(
         server->streams, connection, kind, head, ticket,
-        session_cookie_permitted(server->settings.origins, &head->request),
-        buffer_slice(http_connection_headers(connection)), refuse_late, refusal);
+        session_cookie_permitted(server->settings.origins, &head->request), refuse_late, refusal);
 }
 
 static void begin_stream(struct server *server, struct http_connection *connection,
@@ -188,7 +190,7 @@ static void begin_stream(struct server *server, struct http_connection *connecti
         r = refuse_method(STREAM_METHODS, &refusal);
     if (r == 0)
         r = begin_checked(server, connection, kind, head, &refusal, &fault);
-    server_count_token_fault(server, fault);
+    server_count_token_fault(server, connection, fault);
     if (r < 0)
         server_refuse(server, connection, &refusal);
 }
@@ -221,7 +223,7 @@ static void begin_asked(struct server *server, struct http_connection *connectio
         r = streams_estimate(server->streams, connection, head, &refusal, &fault);
     else
         r = streams_make_ticket(server->streams, connection, head, refuse_late, &refusal, &fault);
-    server_count_token_fault(server, fault);
+    server_count_token_fault(server, connection, fault);
     if (r < 0)
         server_refuse(server, connection, &refusal);
 }
@@ -244,7 +246,7 @@ static void begin_usage(struct server *server, struct http_connection *connectio
         r = usage_answer(server, connection, request, &refusal, &fault);
     else
         r = refuse_method(USAGE_METHODS, &refusal);
-    server_count_token_fault(server, fault);
+    server_count_token_fault(server, connection, fault);
     if (r < 0)
         server_refuse(server, connection, &refusal);
 }
@@ -350,7 +352,7 @@ static void begin_dialect(struct server *server, struct http_connection *connect
     else
         r = streams_begin_dialect(server->streams, connection, match->dialect, match->route,
                                   is_private(server, connection), head, &refusal, &fault);
-    server_count_token_fault(server, fault);
+    server_count_token_fault(server, connection, fault);
     if (r < 0)
         refuse_in(server, connection, match->dialect, &refusal);
 }
@@ -495,7 +497,7 @@ static int check(void *owner, struct http_connection *connection, const struct h
 
     judged.request.use = &check;
     r = check_body(server, connection, &judged, refusal, &fault);
-    server_count_token_fault(server, fault);
+    server_count_token_fault(server, connection, fault);
     count_use_refused(server, &check);
     if (r < 0) {
         server_count_refusal(server, refusal);

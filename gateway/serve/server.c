@@ -158,6 +158,7 @@ static int create_streams(struct server *server)
         .slow_board = server->settings.slow_board,
         .user_checks = server->settings.user_checks,
         .passes = server->settings.passes,
+        .audit = server->settings.audit,
     };
 
     server->streams = streams_new(&settings);

@@ -19,6 +19,7 @@
 #include "gateway/metrics/metrics.h"
 
 struct api;
+struct audit_log;
 struct history;
 struct listener;
 struct pass_store;
@@ -49,6 +50,7 @@ struct server_settings {
     const struct history *history; /* the parent's */
     struct user_checks *user_checks;
     struct pass_store *passes;
+    struct audit_log *audit;
     const struct site *site; /* pages for browsers; NULL: none */
 };
 

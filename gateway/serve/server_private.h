@@ -3,6 +3,7 @@
 
 #include "base/buffer.h"
 #include "base/log.h"
+#include "gateway/api/api.h"
 #include "gateway/http/acceptor.h"
 #include "gateway/http/http_server.h"
 #include "gateway/http/listener.h"
@@ -46,7 +47,12 @@ void server_count_refusal(struct server *server, const struct http_refusal *refu
 void server_refuse(struct server *server, struct http_connection *connection,
                    const struct http_refusal *refusal);
 /* The client is not told what was wrong with its token: so the log must say it. */
-void server_count_token_fault(struct server *server, enum token_fault fault);
+void server_count_token_fault(struct server *server, const struct http_connection *connection,
+                              enum token_fault fault);
+
+/* An administrator has done, or tried to do, this. */
+void server_audit_admin(struct server *server, const struct http_connection *connection,
+                        const struct api_act *act, int status);
 
 /* --- usage.c --- */
 

@@ -12,7 +12,7 @@
 
 enum { WORDS_MAX_BYTES = 1000 };
 
-static void describe(const struct stream_request *request, struct buffer *words)
+void stream_describe(const struct stream_request *request, size_t max_bytes, struct buffer *words)
 {
     if (stream_request_takes_rules(request)) {
         buffer_append_str(words, "nothing yet: filters come by messages");
@@ -25,7 +25,7 @@ static void describe(const struct stream_request *request, struct buffer *words)
     case STREAM_COUNTS:
     case STREAM_TRENDS:
     case STREAM_PAST_COUNTS:
-        sl_filter_describe(request->filter, WORDS_MAX_BYTES, words);
+        sl_filter_describe(request->filter, max_bytes, words);
         break;
     case STREAM_HOME:
         sl_filter_describe_types(request->types, words);
@@ -44,7 +44,7 @@ void hello_print(const struct channel *channel, const struct sl_cursor *cursor,
     struct buffer words = BUFFER_INIT, json = BUFFER_INIT;
     char text[SL_CURSOR_TEXT_SIZE];
 
-    describe(request, &words);
+    stream_describe(request, WORDS_MAX_BYTES, &words);
     buffer_append_format(&json, "{\"type\":\"hello\",\"stream\":\"%s\",\"filter\":",
                          stream_kind_name(request->stream));
     buffer_append_json_string(&json, buffer_slice(&words));

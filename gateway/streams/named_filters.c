@@ -160,6 +160,8 @@ static int subscribe(struct websocket *websocket, const json_t *message, struct 
     if (r < 0)
         return r;
     r = rule_set_put(websocket->stream.own.rules, id, tag, filter);
+    if (r == 0)
+        stream_audit_filter(&websocket->stream.own, "filter_add", id, filter);
     sl_filter_unref(filter);
     settle_filters(websocket); /* nothing new was put if it failed */
     if (r < 0)
@@ -178,6 +180,7 @@ static int unsubscribe(struct websocket *websocket, const json_t *message, struc
     (void)message;
     if (rule_set_remove(websocket->stream.own.rules, id) < 0)
         return http_refuse(refusal, 404, "no_such_filter", "id", "no subscription has this id");
+    stream_audit_filter(&websocket->stream.own, "filter_remove", id, NULL);
     settle_filters(websocket);
     deliver_rules_changed(&websocket->stream.own.client);
     say_done(websocket, "unsubscribed", id, NULL);

@@ -94,5 +94,8 @@ int opened_streams_open(struct stream *stream, struct sl_slice name, struct sl_s
         opened_streams_close(replaced);
     }
     *ret_channel = channel_new(stream, name, &request, &share);
-    return *ret_channel ? channel_join(*ret_channel) : -ENOMEM;
+    if (!*ret_channel)
+        return -ENOMEM;
+    stream_audit_open(*ret_channel);
+    return channel_join(*ret_channel);
 }

@@ -73,6 +73,7 @@ void stream_start(struct stream *stream, const struct http_head *head, struct sl
     stream_use_begin(stream);
     metric_add(metrics_of(stream), METRIC_STREAMS, 1);
     metric_add(metrics_of(stream), METRIC_STREAMS_OPENED, 1);
+    stream_audit_open(&stream->own);
     if (begin(stream, head, headers) < 0)
         stream_end(stream, STREAM_BROKEN);
     else if (token_is_revoked(streams->settings.front->policy, stream_token(stream),
@@ -260,11 +261,17 @@ void stream_leave_delivery(struct stream *stream)
     channel_leave_delivery(channel_at(node));
 }
 
+static void log_end(const struct channel *channel, const char *why)
+{
+    channel_log_end(channel, why);
+    stream_audit_end(channel, why, now_of(channel->stream) - channel->opened_ms);
+}
+
 void stream_close_channel(struct channel *channel, const char *why)
 {
     stream_use_add(channel->stream);
     channel_leave_delivery(channel);
-    channel_log_end(channel, why);
+    log_end(channel, why);
     channel_done(channel);
     mem_free(channel);
 }
@@ -386,7 +393,7 @@ static void close_now(struct stream *stream)
         if (channel_is_opened(channel_at(node)))
             stream_close_channel(channel_at(node), why_it_ended(stream));
     }
-    channel_log_end(&stream->own, why_it_ended(stream));
+    log_end(&stream->own, why_it_ended(stream));
     wire_close(&stream->wire);
     stream_memory_forget(stream);
     metric_sub(metrics_of(stream), METRIC_CONNECTIONS, 1);

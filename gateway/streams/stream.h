@@ -267,6 +267,18 @@ struct channel *opened_streams_find(const struct stream *stream, struct sl_slice
 void hello_print(const struct channel *channel, const struct sl_cursor *cursor,
                  struct buffer *ret_json);
 
+/* What has been asked for, in words, of about `max_bytes` at most. */
+void stream_describe(const struct stream_request *request, size_t max_bytes, struct buffer *words);
+
+/* --- stream_audit.c --- */
+
+/* Lines of the auditor's file, if there is one: a channel is there; it has ended. */
+void stream_audit_open(const struct channel *channel);
+void stream_audit_end(const struct channel *channel, const char *why, uint64_t ms);
+/* "filter_add", of `filter` by this id; "filter_remove", with NULL. */
+void stream_audit_filter(const struct channel *channel, const char *event, struct sl_slice id,
+                         const struct sl_filter *filter);
+
 /* --- survey.c --- */
 
 /* Looks at all streams now and then, for metrics and status. 0 or a negative errno. */

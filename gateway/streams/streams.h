@@ -15,6 +15,7 @@
 #include "gateway/http/http_server.h"
 #include "gateway/metrics/metrics.h"
 
+struct audit_log;
 struct dialect;
 struct dialect_route;
 struct dictionaries;
@@ -37,6 +38,7 @@ struct streams_settings {
     struct slow_board *slow_board;   /* of all workers; we write our part */
     struct user_checks *user_checks; /* NULL: nobody is asked for */
     struct pass_store *passes;       /* of tickets; NULL: there are none */
+    struct audit_log *audit;         /* NULL: none */
 };
 
 /* NULL: out of memory or descriptors. */
@@ -76,8 +78,7 @@ typedef void (*streams_refused_fn)(struct http_connection *connection,
 int streams_begin_with_ticket(struct streams *streams, struct http_connection *connection,
                               enum stream_kind kind, const struct http_head *head,
                               struct sl_slice ticket, bool may_have_session,
-                              struct sl_slice headers, streams_refused_fn refused,
-                              struct http_refusal *refusal);
+                              streams_refused_fn refused, struct http_refusal *refusal);
 /* Answers, later, with a ticket for the path in the body: a POST of JSON. */
 int streams_make_ticket(struct streams *streams, struct http_connection *connection,
                         const struct http_head *head, streams_refused_fn refused,

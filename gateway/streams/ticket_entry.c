@@ -17,6 +17,7 @@
 #include "gateway/access/pass_store.h"
 #include "gateway/front/bearer.h"
 #include "gateway/front/session_cookie.h"
+#include "gateway/front/use_check.h"
 #include "gateway/streams/stream.h"
 #include "gateway/streams/ticket_wait.h"
 
@@ -25,8 +26,9 @@ struct ticket_entry {
     enum stream_kind kind;
     struct buffer text; /* of the head */
     struct http_head head;
-    struct buffer headers;
     struct sl_slice ticket; /* of the head */
+    struct use_check use;   /* of the request, for its address */
+    char address[WIRE_ADDRESS_SIZE];
     bool may_have_session;
     char session[STREAM_PASS_SECRET_SIZE]; /* the new one */
     bool is_open;                          /* `opening` is */
@@ -38,7 +40,6 @@ static void entry_free(struct ticket_entry *entry)
     if (entry->is_open)
         stream_opening_undo(entry->wait.streams, &entry->opening);
     buffer_done(&entry->text);
-    buffer_done(&entry->headers);
     ticket_wait_done(&entry->wait);
     mem_free(entry);
 }
@@ -63,6 +64,7 @@ static void refuse_ticket(struct ticket_entry *entry)
 {
     struct http_refusal refusal;
 
+    use_check_bad_token(&entry->use);
     stream_request_refuse_ticket(&refusal, "the ticket has been used, has expired, or never was");
     refuse(entry, &refusal);
 }
@@ -80,24 +82,21 @@ static void refuse_for_redis(struct ticket_entry *entry, const char *message)
 static void begin(struct ticket_entry *entry)
 {
     struct streams *streams = entry->wait.streams;
-    struct buffer rest = BUFFER_INIT;
+    struct buffer rest = BUFFER_INIT, headers;
     struct http_refusal refusal;
     struct stream *stream;
 
     entry->is_open = false;
-    if (entry->headers.failed) {
-        stream_opening_undo(streams, &entry->opening);
-        stream_refuse_for_memory(&refusal);
-        refuse(entry, &refusal);
-        return;
-    }
     stream = stream_opening_take(streams, &entry->opening, &refusal);
     if (!stream) {
         refuse(entry, &refusal);
         return;
     }
+    headers = *http_connection_headers(entry->wait.connection); /* ours: it is no more */
+    *http_connection_headers(entry->wait.connection) = BUFFER_INIT;
     http_take_over_late(entry->wait.connection, &stream->wire, &stream_wire_callbacks, &rest);
-    stream_start(stream, &entry->head, buffer_slice(&entry->headers));
+    stream_start(stream, &entry->head, buffer_slice(&headers));
+    buffer_done(&headers);
     if (rest.size > 0)
         stream_wire_callbacks.received(&stream->wire, rest.data, rest.size);
     buffer_done(&rest);
@@ -127,7 +126,8 @@ static void on_session_put(void *owner, int r, const struct stream_pass *pass, c
         return;
     }
     if (r == 0 && stream_request_print(entry->kind, entry->head.request.query, &print) == 0)
-        session_cookie_append(&print, entry->session, session_ms(entry), &entry->headers);
+        session_cookie_append(&print, entry->session, session_ms(entry),
+                              http_connection_headers(entry->wait.connection));
     begin(entry);
 }
 
@@ -178,7 +178,8 @@ static int check(struct ticket_entry *entry, const struct stream_pass *pass,
         http_answer(entry->wait.connection, &(struct http_answer){.status = 204});
         return 1;
     }
-    r = stream_use_check(streams, entry->wait.connection, request, &entry->headers, refusal);
+    r = stream_use_check(streams, entry->wait.connection, request,
+                         http_connection_headers(entry->wait.connection), refusal);
     if (r < 0) {
         stream_request_done(request);
         return r;
@@ -265,30 +266,40 @@ static void on_ticket(void *owner, int r, const struct stream_pass *pass, const 
 
 /* --- it comes --- */
 
-/* The head, again, from bytes of our own. */
+/* The head, again, from bytes of our own; and who counts what its address guesses. */
 static int keep_head(struct ticket_entry *entry, const struct http_head *head,
-                     struct sl_slice headers, struct http_refusal *refusal)
+                     struct http_refusal *refusal)
 {
+    struct sl_slice address = head->request.use->address;
+    int r;
+
+    entry->use = *head->request.use;
+    if (address.size > 0)
+        entry->use.address =
+            sl_slice(memcpy(entry->address, address.data, address.size), address.size);
     buffer_append_slice(&entry->text, head->text);
-    buffer_append_slice(&entry->headers, headers);
-    if (entry->text.failed || entry->headers.failed)
+    if (entry->text.failed)
         return -ENOMEM;
-    return http_head_read(buffer_slice(&entry->text), 0, &entry->head, refusal);
+    r = http_head_read(buffer_slice(&entry->text), 0, &entry->head, refusal);
+    if (r == 0)
+        entry->ticket = stream_request_ticket(&entry->head.request);
+    return r;
 }
 
 int streams_begin_with_ticket(struct streams *streams, struct http_connection *connection,
                               enum stream_kind kind, const struct http_head *head,
                               struct sl_slice ticket, bool may_have_session,
-                              struct sl_slice headers, streams_refused_fn refused,
-                              struct http_refusal *refusal)
+                              streams_refused_fn refused, struct http_refusal *refusal)
 {
     struct ticket_entry *entry = NULL;
     int r = streams_check_readiness(streams, refusal);
 
     if (r < 0)
         return r;
-    if (!stream_pass_is_secret(ticket))
+    if (!stream_pass_is_secret(ticket)) {
+        use_check_bad_token(head->request.use);
         return stream_request_refuse_ticket(refusal, "the ticket is not valid");
+    }
     r = ticket_wait_check_room(streams, refusal);
     if (r < 0)
         return r;
@@ -298,12 +309,10 @@ int streams_begin_with_ticket(struct streams *streams, struct http_connection *c
     ticket_wait_init(&entry->wait, streams, connection, refused);
     entry->kind = kind;
     entry->may_have_session = may_have_session && streams->settings.front->has_sessions;
-    r = keep_head(entry, head, headers, refusal);
-    if (r == 0) {
-        entry->ticket = stream_request_ticket(&entry->head.request);
+    r = keep_head(entry, head, refusal);
+    if (r == 0)
         r = pass_store_look(streams->settings.passes, SL_PASS_TICKET, entry->ticket, on_ticket,
                             entry);
-    }
     if (r == 0)
         ticket_wait_begin(&entry->wait);
     else

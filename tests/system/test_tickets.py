@@ -261,6 +261,28 @@ def test_who_leaves_while_redis_is_slow_leaves_nothing(servers):
         eventually(lambda: gateway.metrics()["sluice_streams"] == 1, "one stream")
 
 
+def test_who_comes_by_a_ticket_counts(servers):
+    gateway = servers.gateway(servers.redis(), "--max-connects-per-minute", 2, "--session-cookie", "on")
+    target, stream = come(gateway)
+    stream.close()
+    assert "connects" in stream.response.headers["ratelimit"]
+    mine = {**OURS, "Cookie": given(stream)[0]}
+    open_stream(gateway, target, "sse", mine).close()
+    secret = ticket(gateway)
+    for url, headers in ((target, mine), (f"{TEA}&ticket={secret}", OURS)):
+        response = refusal(gateway, url, "sse", headers)
+        assert (response.status, response.error["code"]) == (429, "rate_limited")
+    assert gateway.metrics()['sluice_use_refused_total{limit="connects"}'] == 2
+
+
+def test_guesses_are_bad_tokens(servers):
+    gateway = servers.gateway(servers.redis(), "--max-bad-tokens-per-minute", 3)
+    secret = ticket(gateway)
+    for _ in range(3):
+        assert_refused(gateway, f"{TEA}&ticket={'A' * 22}")
+    assert refusal(gateway, f"{TEA}&ticket={secret}").status == 429
+
+
 # --- the cookie ---
 
 OURS = {"Sec-Fetch-Site": "same-origin"}
@@ -355,6 +377,21 @@ def test_a_session_ends_with_its_token_and_its_key(servers):
     assert refusal(gateway, target, "sse", mine).error["code"] == "token_expired"
     redis.client.delete(key)
     assert_refused(gateway, target, "sse", mine)
+
+
+def test_what_is_revoked_ends_tickets_and_sessions(servers):
+    gateway = servers.gateway(servers.redis(), "--session-cookie", "on")
+    target, stream = come(gateway)
+    mine = {**OURS, "Cookie": given(stream)[0]}
+    secret, other = ticket(gateway), ticket(gateway, sub="43")
+    with gateway.connect() as connection:
+        response = connection.request("POST", "/v1/revocations", {"Content-Type": "application/json",
+                                                                  **gateway.bearer(sub="root", scope="admin")}, b'{"sub":"42"}')
+        assert response.status == 201, response
+    assert stream.until(lambda message: message.type == "disconnect")[-1]["code"] == "token_revoked"
+    for url, headers in ((f"{TEA}&ticket={secret}", OURS), (target, mine)):
+        assert refusal(gateway, url, "sse", headers).error["code"] == "token_revoked"
+    open_stream(gateway, f"{TEA}&ticket={other}").close()
 
 
 def test_a_day_is_the_longest_session(servers):

@@ -15,7 +15,8 @@ static const struct stream_pass example = {
               .jti = "j",
               .kid = "k",
               .issuer = "https://issuer.example",
-              .limits = {1, 2, 3, 4, 3, false}},
+              .limits = {1, 2, 3, 4, 3, false},
+              .uses = {[USE_CONNECTS] = 1, [USE_BYTES] = 7}},
     .print = {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"},
 };
 
@@ -36,6 +37,7 @@ static void test_a_pass_is_what_it_was(void **state)
     assert_int_equal(pass.token.scopes, example.token.scopes);
     assert_true(pass.token.expires_ms == example.token.expires_ms);
     assert_true(pass.token.issued_ms == 1);
+    assert_memory_equal(pass.token.uses, example.token.uses, sizeof(pass.token.uses));
     assert_memory_equal(&pass.token.limits, &example.token.limits, sizeof(pass.token.limits));
     buffer_done(&json);
 }

@@ -1,0 +1,254 @@
+/* audit_log.c - two buffers: lines that wait, and those that a thread of libuv writes.
+ *
+ * There is one write at a time. When it is done the lines that have come meanwhile go out together,
+ * so a slow disk gets fewer and larger writes; beyond AUDIT_WAITING_MAX lines are lost. A disk that
+ * is full takes part of a write: lines that are not there to their last byte are lost, and the next
+ * write begins with a newline, so that what is left of a line spoils no other. Nothing is written
+ * again later: whoever reads the file may rely on its order.
+ *
+ * A file that is opened anew takes the place of the old one when no write is under way. */
+#include "gateway/access/audit_log.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "gateway/front/audit_file.h"
+
+struct audit_log {
+    uv_loop_t *loop;
+    struct metrics *metrics;
+    uv_fs_t write;
+    int fd;      /* -1: off */
+    int next_fd; /* instead of `fd`, once the write is done; -1: none */
+    bool is_writing;
+    bool has_next;  /* `next_fd` counts, be it none */
+    bool is_broken; /* the file may end within a line */
+    struct buffer waiting, written;
+    size_t waiting_lines, written_lines;
+    struct log_rate lost_rate;
+    uint64_t refused_second, refused_count, held_back;
+};
+
+/* --- the file --- */
+
+static void close_file(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
+/* No write is under way. */
+static void change_file(struct audit_log *audit)
+{
+    if (!audit->has_next)
+        return;
+    close_file(audit->fd);
+    audit->fd = audit->next_fd;
+    audit->has_next = false;
+    audit->is_broken = false;
+}
+
+int audit_log_open(struct audit_log *audit, const char *path, struct failure *reterr)
+{
+    int fd = path ? audit_file_open(path, reterr) : -1;
+
+    if (path && fd < 0)
+        return fd;
+    if (audit->has_next)
+        close_file(audit->next_fd);
+    audit->next_fd = fd;
+    audit->has_next = true;
+    if (!audit->is_writing)
+        change_file(audit);
+    return 0;
+}
+
+struct audit_log *audit_log_new(uv_loop_t *loop, struct metrics *metrics)
+{
+    struct audit_log *audit = mem_zalloc(sizeof(*audit));
+
+    if (!audit)
+        return NULL;
+    audit->loop = loop;
+    audit->metrics = metrics;
+    audit->fd = audit->next_fd = -1;
+    return audit;
+}
+
+void audit_log_free(struct audit_log *audit)
+{
+    if (!audit)
+        return;
+    assert(!audit->is_writing);
+    change_file(audit);
+    close_file(audit->fd);
+    buffer_done(&audit->waiting);
+    buffer_done(&audit->written);
+    mem_free(audit);
+}
+
+/* --- writing --- */
+
+static void lose(struct audit_log *audit, size_t lines, const char *why)
+{
+    uint64_t held_back;
+
+    if (lines == 0)
+        return;
+    metric_add(audit->metrics, METRIC_AUDIT_LINES_LOST, lines);
+    if (log_rate_allows(&audit->lost_rate, uv_now(audit->loop), &held_back))
+        log_error("audit_lines_lost", "lines=%zu why=\"%s\" held_back=%" PRIu64, lines, why,
+                  held_back);
+}
+
+static size_t lines_in(const char *bytes, size_t size)
+{
+    const char *end = bytes + size;
+    size_t count = 0;
+
+    for (const char *at = bytes; (at = memchr(at, '\n', (size_t)(end - at))); at++)
+        count++;
+    return count;
+}
+
+static void begin_write(struct audit_log *audit);
+
+static void on_written(uv_fs_t *request)
+{
+    struct audit_log *audit = request->data;
+    size_t size = request->result > 0 ? (size_t)request->result : 0;
+    const char *begin = audit->written.data;
+    size_t there;
+
+    if (size > 0 && begin[0] == '\n') /* the end of what was broken */
+        there = lines_in(begin + 1, size - 1);
+    else
+        there = lines_in(begin, size);
+    lose(audit, audit->written_lines - there,
+         request->result < 0 ? uv_strerror((int)request->result) : "the disk took a part only");
+    metric_add(audit->metrics, METRIC_AUDIT_LINES, there);
+    if (size > 0)
+        audit->is_broken = begin[size - 1] != '\n';
+    uv_fs_req_cleanup(request);
+    buffer_clear(&audit->written);
+    audit->is_writing = false;
+    change_file(audit);
+    begin_write(audit);
+}
+
+static void begin_write(struct audit_log *audit)
+{
+    struct buffer rest = audit->written;
+    uv_buf_t bytes;
+    int r;
+
+    if (audit->is_writing || audit->waiting_lines == 0)
+        return;
+    if (audit->is_broken)
+        buffer_append_char(&rest, '\n');
+    if (audit->is_broken && !rest.failed) {
+        buffer_append_slice(&rest, buffer_slice(&audit->waiting));
+        buffer_clear(&audit->waiting);
+        audit->written = rest;
+    } else {
+        audit->written = audit->waiting;
+        audit->waiting = rest;
+    }
+    audit->written_lines = audit->waiting_lines;
+    audit->waiting_lines = 0;
+    if (audit->fd < 0 || audit->written.failed) {
+        lose(audit, audit->written_lines, audit->fd < 0 ? "it was switched off" : "out of memory");
+        buffer_done(&audit->written);
+        return;
+    }
+    bytes = uv_buf_init(audit->written.data, (unsigned)audit->written.size);
+    audit->write.data = audit;
+    r = uv_fs_write(audit->loop, &audit->write, audit->fd, &bytes, 1, -1, on_written);
+    audit->is_writing = r == 0;
+    if (r < 0) {
+        lose(audit, audit->written_lines, uv_strerror(r));
+        buffer_clear(&audit->written);
+    }
+}
+
+/* --- lines --- */
+
+bool audit_begin(const struct audit_log *audit, const char *event, struct buffer *ret_json)
+{
+    char when[CLOCK_RFC3339_SIZE];
+
+    if (!audit || (audit->has_next ? audit->next_fd : audit->fd) < 0)
+        return false;
+    *ret_json = BUFFER_INIT;
+    clock_format_rfc3339(clock_wall_ms(), when);
+    buffer_append_format(ret_json, "{\"at\":\"%s\",\"event\":\"%s\"", when, event);
+    return true;
+}
+
+void audit_text(struct buffer *json, const char *name, struct sl_slice text)
+{
+    if (text.size > AUDIT_TEXT_MAX) {
+        text = utf8_cut(text, AUDIT_TEXT_MAX);
+        buffer_append_format(json, ",\"%s_is_cut\":true", name);
+    }
+    buffer_append_format(json, ",\"%s\":", name);
+    buffer_append_json_string(json, text);
+}
+
+void audit_number(struct buffer *json, const char *name, uint64_t number)
+{
+    buffer_append_format(json, ",\"%s\":%" PRIu64, name, number);
+}
+
+void audit_address(struct buffer *json, struct sl_slice address)
+{
+    char text[INET6_ADDRSTRLEN];
+
+    if (address.size != 4 && address.size != 16)
+        return;
+    if (inet_ntop(address.size == 4 ? AF_INET : AF_INET6, address.data, text, sizeof(text)))
+        audit_text(json, "address", sl_slice_str(text));
+}
+
+void audit_end_take(struct audit_log *audit, struct buffer *json)
+{
+    buffer_append_str(json, "}\n");
+    if (json->failed || audit->waiting.size + json->size > AUDIT_WAITING_MAX) {
+        lose(audit, 1, json->failed ? "out of memory" : "the disk is too slow");
+    } else {
+        buffer_append_slice(&audit->waiting, buffer_slice(json));
+        audit->waiting_lines++;
+    }
+    buffer_done(json);
+    begin_write(audit);
+}
+
+bool audit_begin_refused(struct audit_log *audit, const char *event, struct buffer *ret_json)
+{
+    uint64_t second;
+
+    if (!audit_begin(audit, event, ret_json))
+        return false;
+    second = uv_now(audit->loop) / 1000;
+    if (second != audit->refused_second) {
+        audit->refused_second = second;
+        audit->refused_count = 0;
+    }
+    if (++audit->refused_count > AUDIT_REFUSED_PER_S) {
+        audit->held_back++;
+        buffer_done(ret_json);
+        return false;
+    }
+    if (audit->held_back > 0)
+        audit_number(ret_json, "held_back", audit->held_back);
+    audit->held_back = 0;
+    return true;
+}

@@ -1,0 +1,98 @@
+/* stream_audit.c - what the auditor's file says of streams: a line when one is opened, one when it
+ * ends, and one for each filter that a client adds or takes away meanwhile.
+ *
+ * A filter stands there in words (filters/filter_describe.h), as in `hello`: what was compiled, in
+ * one form however it was written. The lines of one connection have its number. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "filters/filter_describe.h"
+#include "gateway/access/audit_log.h"
+#include "gateway/streams/stream.h"
+
+static struct audit_log *log_of(const struct channel *channel)
+{
+    return channel->stream->streams->settings.audit;
+}
+
+static void append_text(struct buffer *json, const char *name, const char *text)
+{
+    if (text[0])
+        audit_text(json, name, sl_slice_str(text));
+}
+
+static void append_who(const struct channel *channel, struct buffer *json)
+{
+    const struct token *token = &channel->stream->own.request.token;
+    char number[17];
+
+    snprintf(number, sizeof(number), "%016" PRIx64, channel->stream->id);
+    append_text(json, "connection", number);
+    append_text(json, "sub", token->subject);
+    append_text(json, "jti", token->jti);
+}
+
+static void append_stream(const struct channel *channel, struct buffer *json)
+{
+    append_text(json, "stream", stream_kind_name(channel->request.stream));
+    append_text(json, "transport", stream_format_name(channel->request.format));
+    if (channel_is_opened(channel))
+        audit_text(json, "opened", channel_name(channel));
+}
+
+static void append_words(const struct buffer *words, struct buffer *json)
+{
+    if (words->size > 0)
+        audit_text(json, "filter", buffer_slice(words));
+    json->failed = json->failed || words->failed;
+}
+
+void stream_audit_open(const struct channel *channel)
+{
+    const struct token *token = &channel->stream->own.request.token;
+    struct buffer json, words = BUFFER_INIT;
+    char room[WIRE_ADDRESS_SIZE];
+
+    if (!audit_begin(log_of(channel), "stream_open", &json))
+        return;
+    append_who(channel, &json);
+    append_text(&json, "kid", token->kid);
+    append_text(&json, "iss", token->issuer);
+    audit_address(&json, wire_client_address(&channel->stream->wire, room));
+    append_stream(channel, &json);
+    stream_describe(&channel->request, AUDIT_TEXT_MAX, &words);
+    append_words(&words, &json);
+    buffer_done(&words);
+    audit_end_take(log_of(channel), &json);
+}
+
+void stream_audit_end(const struct channel *channel, const char *why, uint64_t ms)
+{
+    struct buffer json;
+
+    if (!audit_begin(log_of(channel), "stream_end", &json))
+        return;
+    append_who(channel, &json);
+    append_stream(channel, &json);
+    audit_number(&json, "ms", ms);
+    audit_number(&json, "events", channel->client.sent_events);
+    audit_number(&json, "bytes", channel->client.sent_bytes);
+    append_text(&json, "why", why);
+    audit_end_take(log_of(channel), &json);
+}
+
+void stream_audit_filter(const struct channel *channel, const char *event, struct sl_slice id,
+                         const struct sl_filter *filter)
+{
+    struct buffer json, words = BUFFER_INIT;
+
+    if (!audit_begin(log_of(channel), event, &json))
+        return;
+    append_who(channel, &json);
+    audit_text(&json, "id", id);
+    if (filter)
+        sl_filter_describe(filter, AUDIT_TEXT_MAX, &words);
+    append_words(&words, &json);
+    buffer_done(&words);
+    audit_end_take(log_of(channel), &json);
+}

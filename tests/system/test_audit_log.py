@@ -1,0 +1,142 @@
+"""The auditor's file: who opened what, for how long, how much, why it ended; whom we refused; what administrators did."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+
+import pytest
+
+from harness import events, programs
+from harness.streams import Refused
+from harness.waiting import eventually
+
+FIREHOSE = "/v1/stream/firehose"
+COUNTED = "sluice_audit_lines_total"
+
+
+def lines(file):
+    """Each is whole, whoever writes."""
+    text = file.read_text() if file.exists() else ""
+    assert not text or text.endswith("\n")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def wait_for(file, count, event=None):
+    def found():
+        there = [line for line in lines(file) if event in (None, line["event"])]
+        return there if len(there) >= count else None
+    return eventually(found, f"{count} lines of {event}")
+
+
+@pytest.fixture
+def audited(servers, tmp_path):
+    redis = servers.redis()
+    return redis, servers.gateway(redis, "--audit-log", tmp_path / "audit"), tmp_path / "audit"
+
+
+def test_a_stream_has_two_lines(audited):
+    redis, gateway, file = audited
+    with gateway.stream("/v1/stream/filter?track=Tea,coffee&language=en", token=gateway.token(jti="one")) as stream:
+        [opened] = wait_for(file, 1)
+        redis.publish(json.dumps(events.post(1, "black tea", lang="en")))
+        assert stream.until("1")
+    opened, ended = wait_for(file, 2)
+    assert (opened["event"], ended["event"]) == ("stream_open", "stream_end")
+    assert opened["connection"] == ended["connection"] and opened["jti"] == ended["jti"] == "one"
+    assert (opened["sub"], opened["address"], opened["stream"], opened["transport"]) == ("42", "127.0.0.1", "filter", "ndjson")
+    assert "tea" in opened["filter"] and "coffee" in opened["filter"] and "en" in opened["filter"]
+    assert opened["kid"] == "secret"
+    assert ended["events"] == 1 and ended["bytes"] > 0 and ended["ms"] >= 0 and ended["why"]
+    assert "token" not in str(opened) and gateway.token()[:20] not in file.read_text()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    eventually(lambda: gateway.metrics()[COUNTED] == 2, "they are counted")
+    assert gateway.metrics()["sluice_audit_lines_lost_total"] == 0
+
+
+def test_what_comes_and_goes_on_a_connection(audited):
+    _, gateway, file = audited
+    with gateway.stream("/v1/stream", "websocket") as stream:
+        for message in ({"op": "subscribe", "id": "a", "filter": {"track": "tea"}}, {"op": "unsubscribe", "id": "a"},
+                        {"op": "open", "id": "n", "path": FIREHOSE}, {"op": "close", "id": "n"}):
+            stream.send(json.dumps(message))
+    found = wait_for(file, 6)
+    assert [line["event"] for line in found] == ["stream_open", "filter_add", "filter_remove", "stream_open", "stream_end",
+                                                 "stream_end"]
+    assert len({line["connection"] for line in found}) == 1
+    assert found[1]["id"] == "a" and "tea" in found[1]["filter"] and "filter" not in found[2]
+    assert found[3]["opened"] == found[4]["opened"] == "n" and found[3]["stream"] == "firehose"
+
+
+def test_a_long_filter_is_cut(audited):
+    _, gateway, file = audited
+    phrases = ",".join(f"phrase{number:04}茶" for number in range(399))
+    gateway.stream("/v1/stream/filter", method="POST", body=f"track={phrases}".encode()).close()
+    [opened] = wait_for(file, 1, "stream_open")
+    assert len(opened["filter"].encode()) < 2100 and "phrase0001" in opened["filter"]
+
+
+def test_who_is_refused(audited):
+    _, gateway, file = audited
+    for token in ("nonsense", gateway.token(exp=1), gateway.token(scope="read")):
+        with pytest.raises(Refused):
+            gateway.stream(FIREHOSE, token=token)
+    assert gateway.get(f"{FIREHOSE}?ticket={'A' * 22}").status == 401
+    assert gateway.get(FIREHOSE).error["code"] == "no_token"
+    found = wait_for(file, 4)
+    assert [(line["event"], line.get("fault") or line["code"]) for line in found] == [
+        ("token_refused", "malformed"), ("token_refused", "expired"), ("refused", "insufficient_scope"),
+        ("refused", "invalid_ticket")]
+    assert {line["address"] for line in found} == {"127.0.0.1"}
+
+
+def test_those_who_are_refused_do_not_fill_the_disk(audited):
+    _, gateway, file = audited
+    with gateway.connect() as connection:
+        for _ in range(400):
+            connection.request("GET", FIREHOSE, {"Authorization": "Bearer nonsense"})
+    found = wait_for(file, 100)
+    held_back = sum(line.get("held_back", 0) for line in found)
+    assert len(found) + held_back <= 400
+
+
+def test_what_an_administrator_does(audited):
+    _, gateway, file = audited
+    with gateway.connect() as connection:
+        for login in ("ada", "ada"):
+            connection.request("POST", "/v1/users", {"Content-Type": "application/json", **gateway.bearer(sub="root", scope="admin")},
+                               json.dumps({"login": login, "name": "Ada"}).encode())
+        connection.request("GET", "/v1/users/ada", gateway.bearer(scope="read"))
+    found = wait_for(file, 2)
+    assert [(line["event"], line["sub"], line["operation"], line["status"]) for line in found] == [
+        ("admin", "root", "POST /v1/users", 201), ("admin", "root", "POST /v1/users", 409)]
+
+
+def test_it_is_opened_anew_by_sighup(servers, tmp_path):
+    """With several workers, each of which writes."""
+    redis, file = servers.redis(), tmp_path / "audit"
+    gateway = servers.gateway(redis, "--audit-log", file, workers=3)
+    for _ in range(20):
+        gateway.stream(FIREHOSE).close()
+    assert {line["event"] for line in wait_for(file, 40)} == {"stream_open", "stream_end"}
+    old = tmp_path / "audit.1"
+    os.rename(file, old)
+    with gateway.stream(FIREHOSE):
+        wait_for(old, 41)
+        gateway.process.send_signal(signal.SIGHUP)
+        eventually(lambda: gateway.log().count("worker_reloaded") == 3, "all have heard it")
+        wait_for(file, 1, "reloaded")
+    wait_for(file, 1, "stream_end")
+    for _ in range(20):
+        gateway.stream(FIREHOSE).close()
+    wait_for(file, 42)
+    assert len(lines(old)) == 41
+
+
+@pytest.mark.parametrize("path, why", [("/nonexistent/audit", "No such file or directory"), ("/", "Is a directory"),
+                                       ("/dev/null", "is no regular file")])
+def test_a_file_that_cannot_be_had(tmp_path, path, why):
+    done = subprocess.run([programs.sluiced(), "--data-dir", tmp_path, "--audit-log", path], timeout=60, text=True,
+                          stderr=subprocess.PIPE, env=programs.environment())
+    assert done.returncode == 1 and "audit-log" in done.stderr and why in done.stderr
