@@ -35,6 +35,7 @@ extern const struct command command_revoke;
 extern const struct command command_shards_list;
 extern const struct command command_shards_move;
 extern const struct command command_shards_plan;
+extern const struct command command_connections;
 extern const struct command command_estimate;
 extern const struct command command_tail;
 extern const struct command command_tasks;
@@ -77,6 +78,7 @@ static const struct command_entry entries[] = {
     {NULL, &command_mute},
     {NULL, &command_unmute},
     {"Streams", &command_token},
+    {NULL, &command_connections},
     {NULL, &command_revoke},
     {NULL, &command_token_check},
     {NULL, &command_estimate},

@@ -2,8 +2,8 @@
  *
  * The first byte has a bit for each type and says which restrictors follow (sample, partition,
  * languages); the rest is a condition (filters/condition.h). Equal filters have equal bytes, so
- * that clients who want the same can share. Nothing else is kept but the reference count: what is
- * needed is read out of the key each time, in a few steps. */
+ * that clients who want the same can share. Besides only the reference count is kept, and how large
+ * the text was; what else is needed is read out of the key each time, in a few steps. */
 #include "filters/filter.h"
 
 #include <assert.h>
@@ -82,6 +82,11 @@ void sl_filter_unref(struct sl_filter *filter)
 unsigned sl_filter_kinds(const struct sl_filter *filter)
 {
     return filter->kinds;
+}
+
+struct sl_filter_sizes sl_filter_sizes(const struct sl_filter *filter)
+{
+    return filter->sizes;
 }
 
 uint32_t sl_filter_sample_ppm(const struct sl_filter *filter)

@@ -90,6 +90,12 @@ SL_EXPORT uint32_t sl_filter_sample_ppm(const struct sl_filter *filter); /* 1000
 /* A bit per enum sl_event_type: 1 << SL_EVENT_POST, ... */
 SL_EXPORT unsigned sl_filter_types(const struct sl_filter *filter);
 
+/* How much of what is limited its text asked for. */
+struct sl_filter_sizes {
+    uint32_t track, follow, boxes;
+};
+SL_EXPORT struct sl_filter_sizes sl_filter_sizes(const struct sl_filter *filter);
+
 /* Bytes that are equal for filters that match the same events for the same reasons (same
  * conditions, order of alternatives and letter case aside): what clients may share. Valid as long
  * as the filter. */

@@ -37,6 +37,7 @@ static int check_phrases(struct sl_parse *parse, struct sl_slice track, uint32_t
         return sl_parse_refuse(parse, SL_FAULT_EMPTY_TRACK);
     if (count > max)
         return sl_parse_refuse(parse, SL_FAULT_TOO_MANY_PHRASES);
+    parse->sizes.track = count;
     for (rest = track; sl_scan_item(&rest, &phrase);) {
         if (phrase.size > PHRASE_MAX_LENGTH && sl_scan_length(phrase) > PHRASE_MAX_LENGTH) {
             parse->position.item = phrase;
@@ -112,6 +113,7 @@ static int parse_follow(struct sl_parse *parse, struct sl_slice follow, uint32_t
         return sl_parse_refuse(parse, SL_FAULT_EMPTY_FOLLOW);
     if (count > max)
         return sl_parse_refuse(parse, SL_FAULT_TOO_MANY_USERS);
+    parse->sizes.follow = count;
 
     for (rest = follow; r == 0 && sl_scan_item(&rest, &item);) {
         parse->position.item = item;
@@ -142,6 +144,7 @@ static int parse_locations(struct sl_parse *parse, struct sl_slice locations, ui
         return sl_parse_refuse(parse, SL_FAULT_BAD_LOCATIONS);
     if (count / 4 > max)
         return sl_parse_refuse(parse, SL_FAULT_TOO_MANY_BOXES);
+    parse->sizes.boxes = (uint32_t)(count / 4);
     for (rest = locations; count > 0; count -= 4) {
         for (size_t i = 0; i < 4; i++)
             sl_scan_item(&rest, &numbers[i]);
@@ -263,6 +266,7 @@ static struct sl_filter *filter_make(struct sl_parse *parse, const struct sl_fil
     if (!filter)
         return NULL;
     filter->refs = 1;
+    filter->sizes = parse->sizes;
     filter->kinds = (uint8_t)kinds;
     filter->key_size = (uint32_t)key->size;
     memcpy(filter->key, key->data, key->size);

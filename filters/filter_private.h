@@ -12,6 +12,7 @@
 struct sl_filter {
     uint32_t refs;
     uint32_t key_size;
+    struct sl_filter_sizes sizes;
     uint8_t kinds;
     char key[];
 };

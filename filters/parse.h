@@ -19,6 +19,7 @@ struct sl_parse {
     struct buffer normal;                /* scratch: normal forms */
     struct sl_token_list tokens;         /* scratch: their tokens */
     struct sl_filter_position position;  /* what is being read */
+    struct sl_filter_sizes sizes;        /* of what has been read */
     struct sl_filter_error *reterr;
     struct sl_filter_warnings *warnings; /* NULL: nobody wants them */
     struct sl_rule_pieces *pieces;       /* likewise */

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "gateway/access/audit_log.h"
 #include "gateway/access/pass_store.h"
+#include "gateway/access/control_channel.h"
 #include "gateway/access/use_exchange.h"
 #include "gateway/api/api.h"
 #include "gateway/api/archive_watch.h"
@@ -76,6 +77,7 @@ struct gateway {
     struct archive_reader *archive; /* NULL: there is none */
     struct cache_reader *cache;     /* the same */
     struct api *api;
+    struct control_channel *control;
     struct server *server;
     struct log_reader *log_reader;
     struct redis_health *health;
@@ -149,8 +151,11 @@ static void on_turn_end(void *context)
 
 static void on_master(void *context, const struct sl_redis_endpoint *endpoint)
 {
-    redis_commands_set_endpoint(((struct gateway *)context)->commands, endpoint);
-    redis_commands_set_endpoint(((struct gateway *)context)->api_commands, endpoint);
+    struct gateway *gateway = context;
+
+    redis_commands_set_endpoint(gateway->commands, endpoint);
+    redis_commands_set_endpoint(gateway->api_commands, endpoint);
+    control_channel_set_endpoint(gateway->control, endpoint);
 }
 
 static void on_map(void *context, const struct sl_cluster_map *map)
@@ -159,6 +164,7 @@ static void on_map(void *context, const struct sl_cluster_map *map)
 
     redis_commands_set_map(gateway->commands, map);
     redis_commands_set_map(gateway->api_commands, map);
+    control_channel_set_map(gateway->control, map);
     intake_set_map(gateway->intake, map);
 }
 
@@ -254,6 +260,7 @@ static void on_drained(void *context)
     cluster_watch_free(gateway->cluster);
     gateway->cluster = NULL;                    /* the commands may be in doubt still */
     redis_commands_free(gateway->api_commands); /* whoever still waits is answered */
+    control_channel_free(gateway->control);     /* the same */
     shard_watch_free(gateway->write_watch);
     use_exchange_free(gateway->use_exchange);
     archive_reader_free(gateway->archive); /* the same */
@@ -405,6 +412,7 @@ static void on_signal(uv_signal_t *handle, int number)
     use_exchange_leave(gateway->use_exchange);
     intake_stop(gateway->intake);
     access_watch_drain(gateway->access);
+    control_channel_set_draining(gateway->control);
     server_drain(gateway->server, parts->config->drain_timeout_ms,
                  number == GATEWAY_SIGNAL_REPLACED, on_drained, gateway);
     close_listeners(parts->listeners);
@@ -641,6 +649,24 @@ static int start_api(struct gateway *gateway, struct failure *reterr)
     return gateway->api ? 0 : failure_set(reterr, -ENOMEM, "out of memory");
 }
 
+static int start_control(struct gateway *gateway, struct failure *reterr)
+{
+    const struct gateway_parts *parts = gateway->parts;
+    const struct control_channel_settings settings = {
+        .loop = &gateway->loop,
+        .address = &gateway->redis,
+        .commands = gateway->api_commands,
+        .gateway = parts->gateway,
+        .worker = parts->worker,
+        .workers = (uint32_t)metrics_workers(parts->board),
+        .ping_ms = (uint32_t)parts->config->redis_timeout_ms,
+        .timeout_ms = (uint32_t)parts->config->redis_timeout_ms,
+    };
+
+    gateway->control = control_channel_new(&settings);
+    return gateway->control ? 0 : failure_set(reterr, -ENOMEM, "out of memory");
+}
+
 static int start_server(struct gateway *gateway, struct failure *reterr)
 {
     const struct gateway_parts *parts = gateway->parts;
@@ -651,6 +677,7 @@ static int start_server(struct gateway *gateway, struct failure *reterr)
         .deliver = gateway->deliver,
         .dictionaries = gateway->dictionaries,
         .api = gateway->api,
+        .control = gateway->control,
         .front = &gateway->front.front,
         .origins = &gateway->front.origins,
         .trust = &gateway->front.trust,
@@ -726,6 +753,9 @@ static int start(struct gateway *gateway, struct failure *reterr)
     if (r < 0)
         return r;
     r = start_api(gateway, reterr);
+    if (r < 0)
+        return r;
+    r = start_control(gateway, reterr);
     if (r < 0)
         return r;
     r = start_server(gateway, reterr);

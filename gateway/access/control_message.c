@@ -17,7 +17,8 @@
 
 static const char *const operations[CONTROL_OPERATION_COUNT] = {"list", "end", "renew"};
 static const char *const results[CONTROL_RESULT_COUNT] = {
-    "done", "no_such_connection", "another_subject", "narrower_scope", "narrower_limits"};
+    "done",           "no_such_connection", "another_subject",
+    "narrower_scope", "narrower_limits",    "token_revoked"};
 
 /* --- printing ------------------------------------------------------------------------------ */
 

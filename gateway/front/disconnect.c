@@ -12,7 +12,8 @@ static const struct disconnect_row rows[DISCONNECT_REASON_COUNT] = {
     [DISCONNECT_TOO_SLOW] = {"too_slow", "the client reads too slowly", 4008, true},
     [DISCONNECT_BAD_MESSAGE] = {"bad_message", "the client broke the protocol", 1002, false},
     [DISCONNECT_UNHEARD] = {"bad_message",
-                            "this stream takes no messages; filters that change are for /v1/stream",
+                            "this stream takes no messages but another token; filters that change are "
+                            "for /v1/stream",
                             1002, false},
     [DISCONNECT_TOO_BIG] = {"bad_message", "the message is too big", 1009, false},
     [DISCONNECT_BAD_UTF8] = {"bad_message", "the message is not UTF-8", 1007, false},

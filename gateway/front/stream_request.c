@@ -107,7 +107,7 @@ int stream_filter_permitted(const struct token *token, const struct sl_filter *f
     return r;
 }
 
-static int check_scope(const struct stream_request *request, struct http_refusal *refusal)
+int stream_request_permitted(const struct stream_request *request, struct http_refusal *refusal)
 {
     const struct stream_row *row = &streams[request->stream];
     unsigned enough = row->scope;
@@ -139,7 +139,7 @@ static int read_parameters(const struct front_settings *settings, const struct h
 {
     int r = stream_parameters_read(settings, http, values, times, request, refusal);
 
-    return r < 0 ? r : check_scope(request, refusal);
+    return r < 0 ? r : stream_request_permitted(request, refusal);
 }
 
 /* All but who asks and where to begin. */

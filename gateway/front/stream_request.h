@@ -69,6 +69,7 @@ struct front_settings {
     size_t max_filter_bytes; /* of all streams of a worker */
     size_t max_filter_bytes_per_subject;
     uint32_t keepalive_ms;      /* so long a stream may be silent */
+    uint32_t token_warning_ms;  /* so long before its token ends a stream is warned; 0: never */
     bool has_deflate, has_zstd; /* for streams that ask for it */
     unsigned dialects;          /* a bit for each that is served: front/dialect.h */
     bool takes_plain_oauth;     /* of OAuth 1.0a, from other machines without TLS */
@@ -164,6 +165,9 @@ void stream_request_done(struct stream_request *request);
 
 /* The parameter `fields`, wherever it comes from. 0; -EPROTO: *refusal says bad_fields. */
 int stream_fields_read(struct sl_slice text, uint64_t *ret_fields, struct http_refusal *refusal);
+
+/* Does its token permit the stream, and its filter if it has one? 0; -EPROTO: *refusal. */
+int stream_request_permitted(const struct stream_request *request, struct http_refusal *refusal);
 
 /* May this token hold this filter, wherever it comes from? All events by name take
  * stream:firehose (deletions alone, which are ids only, stream:filter), all of a sample or

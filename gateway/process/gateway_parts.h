@@ -31,6 +31,7 @@ struct gateway_parts {
     struct key_board *key_board;   /* shared by all workers and who fetches keys */
     const struct site *site;       /* pages for browsers; NULL: none */
     unsigned worker;               /* which slot of it is ours; of the intake process: none */
+    uint32_t gateway;              /* a random number, the same for all workers */
     const struct listener
         *listeners;       /* LISTENER_COUNT; ours to accept from, and to close in the end */
     bool accepts_at_once; /* no: when GATEWAY_SIGNAL_OPEN comes */

@@ -19,6 +19,7 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/close_fd.h"
 #include "base/log.h"
 #include "gateway/config/config_reload.h"
@@ -617,6 +618,7 @@ int supervisor_run(const struct supervisor_settings *settings, struct failure *r
 {
     struct supervisor supervisor = {
         .settings = settings,
+        .gateway = (uint32_t)hash_key_random().k0,
         .worker_count = metrics_workers(settings->board),
         .process_count = metrics_workers(settings->board) + (settings->broadcast ? 1 : 0),
         .pid = getpid(),

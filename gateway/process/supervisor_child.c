@@ -106,6 +106,7 @@ static int run_worker(struct supervisor *supervisor, unsigned index, int ready_f
         .site = settings->site,
         .key_board = settings->key_board,
         .worker = index,
+        .gateway = supervisor->gateway,
         .listeners = settings->instance->listeners,
         .accepts_at_once = supervisor->is_open,
         .ready_fd = ready_fd,

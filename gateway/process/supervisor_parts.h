@@ -17,6 +17,7 @@
 struct supervisor {
     const struct supervisor_settings *settings;
     struct worker_process *workers; /* and the intake process, if there is one, behind them */
+    uint32_t gateway; /* a random number that stands for all of them */
     unsigned worker_count;
     unsigned process_count; /* of these */
     bool intake_is_told;    /* to end */

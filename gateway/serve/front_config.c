@@ -70,6 +70,7 @@ static struct front_settings settings_of(const struct config *config,
         .takes_plain_oauth = config->plain_oauth,
         .ticket_ms = (uint32_t)config->ticket_ttl_ms,
         .has_sessions = strcmp(config->session_cookie, "on") == 0,
+        .token_warning_ms = (uint32_t)config->token_warning_ms,
         .has_deflate = strcmp(config->compression, "all") == 0,
         .has_zstd = strcmp(config->compression, "off") != 0,
     };

@@ -14,6 +14,7 @@
 #include "gateway/front/use_check.h"
 #include "gateway/http/websocket_handshake.h"
 #include "gateway/serve/server_private.h"
+#include "gateway/streams/connections.h"
 
 #define STREAM_METHODS "GET, POST, OPTIONS"
 
@@ -61,7 +62,8 @@ static void append_cors(const struct server *server, const struct http_request *
     buffer_append_format(headers,
                          "Access-Control-Allow-Origin: %.*s\r\n"
                          "Access-Control-Expose-Headers: Idempotency-Replayed, Location, "
-                         "RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate\r\n",
+                         "RateLimit, RateLimit-Policy, Retry-After, Sluice-Connection, "
+                         "WWW-Authenticate\r\n",
                          SL_SLICE_ARG(request->origin));
     if (origin_is_listed(server->settings.origins, request->origin))
         buffer_append_str(headers, "Access-Control-Allow-Credentials: true\r\n");
@@ -357,6 +359,22 @@ static void begin_dialect(struct server *server, struct http_connection *connect
         refuse_in(server, connection, match->dialect, &refusal);
 }
 
+/* --- connections --- */
+
+static void begin_connections(struct server *server, struct http_connection *connection,
+                              const struct http_head *head)
+{
+    struct http_refusal refusal;
+    int r;
+
+    if (server->is_draining && !server->has_successor)
+        r = refuse_draining(&refusal);
+    else
+        r = streams_connections(server->streams, connection, head, &refusal);
+    if (r < 0)
+        server_refuse(server, connection, &refusal);
+}
+
 /* --- by path --- */
 
 static void route(struct server *server, struct http_connection *connection,
@@ -364,6 +382,7 @@ static void route(struct server *server, struct http_connection *connection,
 {
     const struct http_request *request = &head->request;
     const char *api_methods = api_allow(request->path);
+    const char *connection_methods = connections_allow(request->path);
     struct http_refusal refusal;
     enum stream_kind kind;
     const struct dialect_match match = find_dialect(server, request->path);
@@ -383,6 +402,10 @@ static void route(struct server *server, struct http_connection *connection,
         answer_options(connection, request, api_methods);
     } else if (api_methods) {
         begin_api(server, connection, request);
+    } else if (connection_methods && request->method == HTTP_OPTIONS) {
+        answer_options(connection, request, connection_methods);
+    } else if (connection_methods) {
+        begin_connections(server, connection, head);
     } else if (is_asked(request) && request->method == HTTP_OPTIONS) {
         answer_options(connection, request, ASKED_METHODS);
     } else if (is_asked(request)) {

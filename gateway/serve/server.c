@@ -147,6 +147,7 @@ static int create_streams(struct server *server)
 {
     const struct streams_settings settings = {
         .loop = server->settings.loop,
+        .control = server->settings.control,
         .turn = &server->turn,
         .deliver = server->settings.deliver,
         .dictionaries = server->settings.dictionaries,

@@ -31,6 +31,7 @@ struct user_checks;
 
 struct server_settings {
     uv_loop_t *loop;
+    struct control_channel *control; /* by which all workers are asked */
     const struct config *config;
     /* LISTENER_COUNT of them. The sockets stay the caller's, who closes them once server_drain()
      * was called. */

@@ -245,6 +245,18 @@ void channel_say_cursor(struct channel *channel)
     say(channel, "cursor", &json);
 }
 
+void channel_say_token_expiring(struct channel *channel, uint64_t left_ms)
+{
+    struct buffer json = BUFFER_INIT;
+
+    buffer_append_format(&json,
+                         "{\"type\":\"warning\",\"code\":\"token_expiring\",\"message\":\"this "
+                         "stream ends with its token: another may take its place\",\"ms\":%" PRIu64
+                         "}",
+                         left_ms);
+    say(channel, "warning", &json);
+}
+
 void channel_say_disconnect(struct channel *channel, uint32_t retry_ms)
 {
     struct buffer json = BUFFER_INIT;
@@ -445,10 +457,10 @@ void channel_log_end(const struct channel *channel, const char *why)
     char subject[LOG_QUOTE_SIZE];
 
     log_info("stream_end",
-             "connection=\"%016" PRIx64
-             "\" subject=%s stream=%s transport=%s filters=%zu filter_bytes=%zu seconds=%.1f "
+             "connection=\"%s\" subject=%s stream=%s transport=%s filters=%zu filter_bytes=%zu "
+             "seconds=%.1f "
              "events=%" PRIu64 " bytes=%" PRIu64 " why=%s%s%.*s",
-             channel->stream->id, log_quote(sl_slice_str(request->token.subject), subject),
+             channel->stream->connection_id, log_quote(sl_slice_str(request->token.subject), subject),
              stream_kind_name(request->stream), stream_format_name(request->format),
              channel->left_filters, channel->left_filter_bytes,
              (double)(now_of(channel) - channel->opened_ms) / 1000, channel->client.sent_events,

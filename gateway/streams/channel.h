@@ -78,6 +78,8 @@ void channel_suspend(struct channel *channel, enum disconnect_reason reason);
 /* And at the end of the turn it ends with a message that says why; with the stream's own channel
  * the stream does. */
 void channel_evict(struct channel *channel, enum disconnect_reason reason);
+/* {"type":"warning","code":"token_expiring"}: so long until the token ends it. */
+void channel_say_token_expiring(struct channel *channel, uint64_t left_ms);
 /* The message. `retry_ms`: if the reason invites to come back. */
 void channel_say_disconnect(struct channel *channel, uint32_t retry_ms);
 /* Nothing is owed to it any more. Delivery's rules go with their last client. */

@@ -54,9 +54,8 @@ void hello_print(const struct channel *channel, const struct sl_cursor *cursor,
         buffer_append_char(&json, '"');
     }
     buffer_append_format(&json,
-                         ",\"connection\":\"%016" PRIx64
-                         "\",\"cursor\":\"%s\",\"server\":\"sluiced " SLUICE_VERSION "\"}",
-                         channel->stream->id, sl_cursor_print(cursor, text));
+                         ",\"connection\":\"%s\",\"cursor\":\"%s\",\"server\":\"sluiced " SLUICE_VERSION "\"}",
+                         channel->stream->connection_id, sl_cursor_print(cursor, text));
     json_append_in_one_line(ret_json, buffer_slice(&json));
     ret_json->failed = ret_json->failed || words.failed || json.failed;
     buffer_done(&words);

@@ -6,6 +6,7 @@
  *     {"op":"fields","fields":"id,text"}           {"op":"fields","fields":"id,type,text"}
  *     {"op":"open","id":"b","path":"/v1/..."}      {"op":"opened","id":"b"}
  *     {"op":"close","id":"b"}                      {"op":"closed","id":"b"}
+ *     {"op":"token","token":"..."}                 {"op":"renewed","expires":"2026-..."}
  *
  * An answer that is an error is {"op":..,"id":..,"error":{"code","message","param","at"}}. An
  * operation takes effect between two events: the answer tells from which one on.
@@ -17,11 +18,13 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/frame.h"
 #include "gateway/delivery/rule_set.h"
 #include "gateway/front/event_fields.h"
 #include "gateway/front/filter_json.h"
+#include "gateway/streams/renewal.h"
 #include "gateway/streams/stream.h"
 
 static void say(struct websocket *websocket, struct buffer *json)
@@ -297,6 +300,30 @@ static int close_stream(struct websocket *websocket, const json_t *message, stru
     return 0;
 }
 
+/* Of the token nothing is repeated. */
+static int renew(struct websocket *websocket, const json_t *message, struct sl_slice id,
+                 struct http_refusal *refusal)
+{
+    const json_t *jwt = json_object_get(message, "token");
+    char expires[CLOCK_RFC3339_SIZE];
+    struct buffer json = BUFFER_INIT;
+    int r;
+
+    if (!json_is_string(jwt))
+        return http_refuse(refusal, 400, "no_token", "token",
+                           "token needs a token, as in {\"op\":\"token\",\"token\":\"eyJ...\"}");
+    r = stream_renew_by(&websocket->stream,
+                        sl_slice(json_string_value(jwt), json_string_length(jwt)), refusal);
+    if (r < 0)
+        return r;
+    clock_format_rfc3339(websocket->stream.own.request.token.expires_ms, expires);
+    begin_answer(&json, "renewed", id);
+    buffer_append_format(&json, ",\"expires\":\"%s\"}", expires);
+    say(websocket, &json);
+    buffer_done(&json);
+    return 0;
+}
+
 static const struct {
     const char *op;
     bool needs_id;
@@ -307,6 +334,7 @@ static const struct {
     {"subscribe", true, false, subscribe}, {"unsubscribe", true, false, unsubscribe},
     {"list", false, false, list},          {"fields", false, false, set_fields},
     {"open", true, true, open_stream},     {"close", true, true, close_stream},
+    {"token", false, false, renew},
 };
 
 /* 0; -EPROTO: *refusal; -ENOMEM. *ret_op and *ret_id: as far as they were understood. */
@@ -327,8 +355,9 @@ static int run(struct websocket *websocket, const json_t *message, const char **
         return operations[i].run(websocket, message, *ret_id, refusal);
     }
     return http_refuse(refusal, 400, "unknown_op", "op",
-                       is_many ? "op must be subscribe, unsubscribe, list, fields, open or close"
-                               : "op must be subscribe, unsubscribe, list or fields");
+                       is_many
+                           ? "op must be subscribe, unsubscribe, list, fields, open, close or token"
+                           : "op must be subscribe, unsubscribe, list, fields or token");
 }
 
 void named_filters_message(struct websocket *websocket, struct sl_slice text)
@@ -357,5 +386,29 @@ void named_filters_message(struct websocket *websocket, struct sl_slice text)
         json_decref(message);
     }
     if (r == -ENOMEM)
+        stream_evict(&websocket->stream, DISCONNECT_INTERNAL);
+}
+
+void named_filters_token_message(struct websocket *websocket, struct sl_slice text)
+{
+    struct http_refusal refusal;
+    struct sl_filter_error error;
+    const char *op;
+    json_t *message;
+    int r = filter_json_load(text, &message, &error);
+
+    if (r == 0) {
+        op = json_string_value(json_object_get(message, "op"));
+        if (op && strcmp(op, "token") == 0)
+            r = renew(websocket, message, SL_SLICE_NONE, &refusal);
+        else
+            r = -EINVAL;
+        if (r == -EPROTO)
+            say_refusal(websocket, "token", SL_SLICE_NONE, &refusal);
+        json_decref(message);
+    }
+    if (r == -EINVAL)
+        stream_evict(&websocket->stream, DISCONNECT_UNHEARD);
+    else if (r == -ENOMEM)
         stream_evict(&websocket->stream, DISCONNECT_INTERNAL);
 }

@@ -17,6 +17,7 @@
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/frame.h"
 #include "gateway/front/dialect.h"
+#include "gateway/streams/renewal.h"
 
 enum {
     STUCK_KEEPALIVES = 3, /* so long a connection may take nothing that was too slow for a stream */
@@ -170,6 +171,7 @@ void stream_arm(struct stream *stream)
 
     if (stream->stage == STREAM_LIVE) {
         wait = lesser(token_left_ms(stream), keepalive_left_ms(stream, all_quiet_ms(stream)));
+        wait = lesser(wait, stream_token_warning_left_ms(stream));
         wait = lesser(wait, stuck_left_ms(stream));
         LIST_EACH(&stream->channels, node)
         wait = lesser(wait, channel_left_ms(stream, channel_at(node)));
@@ -240,6 +242,8 @@ static void on_timer(uv_timer_t *timer)
     }
     if (!stream_goes_on(stream))
         return;
+    if (stream_token_warning_left_ms(stream) == 0)
+        stream_warn_of_token(stream);
     if (all_quiet_ms(stream) >= keepalive_ms(stream))
         keep_alive(stream);
     say_cursors(stream);

@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "base/list.h"
+#include "gateway/access/connection_id.h"
 #include "gateway/http/http_bodies.h"
 #include "gateway/http/turn.h"
 #include "gateway/http/websocket_reader.h"
@@ -22,6 +23,7 @@ struct streams {
     struct streams_settings settings;
     struct list list; /* of all streams */
     struct list late_answers;
+    struct list connection_requests; /* connections.c */
     struct filter_budget *budget;
     struct websocket_inflater *inflater; /* of what clients compress */
     struct http_bodies kept;             /* see stream_memory.c */
@@ -35,6 +37,7 @@ struct streams {
     unsigned tickets_waited_for; /* requests that wait for Redis to say what theirs is good for */
     size_t use_part;             /* of the streams, whose use is added next */
     uint64_t random;             /* state of the spread of retry_ms, and of ids */
+    struct hash_key id_key;
 };
 
 enum stream_stage { STREAM_LIVE, STREAM_LEAVING, STREAM_CLOSING, STREAM_ENDED };
@@ -75,14 +78,16 @@ struct stream {
     struct streams *streams;
     struct list_node node; /* in streams->list */
     struct turn_task turn_end;
-    uv_timer_t timer;     /* keep-alive, token, leaving, closing */
-    uint8_t stage;        /* enum stream_stage */
-    uint8_t end;          /* enum stream_end */
-    bool gives_way;       /* others need the memory */
-    uint64_t id;          /* of the connection: for hello and the log */
-    uint64_t deadline_ms; /* of leaving and closing; clock of the loop */
-    uint64_t stuck_ms;    /* the same, if one that was opened was too slow for a socket that has had
-                             no room since; 0: none was */
+    uv_timer_t timer;                       /* keep-alive, token, leaving, closing */
+    uint8_t stage;                          /* enum stream_stage */
+    uint8_t end;                            /* enum stream_end */
+    bool gives_way;                         /* others need the memory */
+    bool was_warned;                        /* that its token ends */
+    uint64_t id;                            /* a number of the connection */
+    char connection_id[CONNECTION_ID_SIZE]; /* for its owner, hello and the log */
+    uint64_t deadline_ms;                   /* of leaving and closing; clock of the loop */
+    uint64_t stuck_ms; /* the same, if one that was opened was too slow for a socket that has had
+                          no room since; 0: none was */
     admission_ticket ticket;
     struct http_body_share kept;
     uint8_t address_size;            /* of its client, as it counts; 0: it does not */
@@ -115,6 +120,13 @@ static inline const struct token *stream_token(const struct stream *stream)
 static inline void stream_evict(struct stream *stream, enum disconnect_reason reason)
 {
     channel_evict(&stream->own, reason);
+}
+
+/* A token that was shown later, or in another request. */
+static inline void stream_count_bad_token(const struct streams *streams, enum token_fault fault)
+{
+    if (fault != TOKEN_OK)
+        metric_add(streams->settings.metrics, metric_at(METRIC_TOKENS_REFUSED, fault - 1), 1);
 }
 
 /* NULL: the stream is not on a WebSocket. */
@@ -245,6 +257,10 @@ extern const struct stream_protocol http_stream_protocol, websocket_protocol;
 
 /* A message of a client of /v1/stream. */
 void named_filters_message(struct websocket *websocket, struct sl_slice message);
+
+/* The only message that any other WebSocket listens to is that of another token; what is said
+ * besides ends it. */
+void named_filters_token_message(struct websocket *websocket, struct sl_slice message);
 
 /* --- opened_streams.c --- */
 

@@ -64,11 +64,13 @@ static int http_open(struct stream *stream, const struct http_head *request,
                          "Vary: Accept-Encoding\r\n"
                          "Cache-Control: no-store, no-transform\r\n"
                          "X-Accel-Buffering: no\r\n"
+                         "Sluice-Connection: %s\r\n"
                          "%.*s"
                          "\r\n",
                          is_http_1_0 ? '0' : '1', content_type_of(&stream->own.request),
                          is_http_1_0 ? "Connection: close\r\n" : "Transfer-Encoding: chunked\r\n",
-                         content_encodings[stream->own.client.encoding], SL_SLICE_ARG(headers));
+                         content_encodings[stream->own.client.encoding], stream->connection_id,
+                         SL_SLICE_ARG(headers));
     if (stream->own.client.encoding == ENCODING_DEFLATE)
         append_gzip_header(stream, &head);
     r = head.failed ? -ENOMEM : wire_write(&stream->wire, buffer_slice(&head));

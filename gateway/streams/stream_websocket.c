@@ -3,7 +3,7 @@
  * The reader tells what has come; here is what is done about it. Whatever a client says shows that
  * it lives. A ping is answered with a pong, the last of several that came together, and while the
  * socket is full only the newest is kept (RFC 6455, section 5.5.3): so the answers are bounded.
- * Text is for /v1/stream only; any other stream listens to nothing, and ends.
+ * Text is for /v1/stream only; any other stream listens to nothing but another token, and ends.
  *
  * A close is a close frame each way. Ours goes out behind the message that says why; the peer's is
  * answered with its own code. Once both have gone, our side of the connection ends, and the peer's
@@ -24,7 +24,7 @@
 
 enum {
     MAX_MESSAGE_BYTES = 256 << 10, /* on /v1/stream */
-    MAX_UNHEARD_BYTES = 4 << 10    /* elsewhere: enough for a client to be told that it errs */
+    MAX_UNHEARD_BYTES = 12 << 10   /* elsewhere: for another token */
 };
 
 /* --- the handshake --- */
@@ -49,8 +49,9 @@ static int websocket_open(struct stream *stream, const struct http_head *request
         "Upgrade: websocket\r\n"
         "Connection: Upgrade\r\n"
         "Sec-WebSocket-Accept: %s\r\n"
+        "Sluice-Connection: %s\r\n"
         "%s",
-        accept, stream->own.request.echo_protocol ? "Sec-WebSocket-Protocol: sluice.v1\r\n" : "");
+        accept, stream->connection_id, stream->own.request.echo_protocol ? "Sec-WebSocket-Protocol: sluice.v1\r\n" : "");
     websocket_deflate_append_header(&stream->own.request.deflate, &head);
     buffer_append_slice(&head, headers);
     buffer_append_str(&head, "\r\n");
@@ -106,7 +107,7 @@ static void on_message(struct websocket *websocket, struct sl_slice message)
     if (websocket->stream.own.rules)
         named_filters_message(websocket, message);
     else
-        stream_evict(&websocket->stream, DISCONNECT_UNHEARD);
+        named_filters_token_message(websocket, message);
 }
 
 static void on_ping(struct websocket *websocket, struct sl_slice payload)

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/stable_hash.h"
+#include "gateway/access/control_channel.h"
 #include "gateway/delivery/dictionaries.h"
 #include "gateway/front/bearer.h"
 #include "gateway/front/dialect.h"
@@ -22,6 +23,7 @@
 #include "gateway/front/use_check.h"
 #include "gateway/http/form.h"
 #include "gateway/http/http_bodies.h"
+#include "gateway/streams/connections.h"
 #include "gateway/streams/filter_estimate.h"
 #include "gateway/streams/late_answer.h"
 #include "gateway/streams/past_counts.h"
@@ -170,7 +172,10 @@ static struct stream *stream_new(struct streams *streams, const struct stream_re
     stream->protocol = protocol;
     stream->streams = streams;
     stream->ticket = ticket;
-    stream->id = stable_hash(streams->random++);
+    streams->random++;
+    stream->id = hash_bytes(streams->id_key, &streams->random, sizeof(streams->random));
+    connection_id_print(control_channel_worker_name(streams->settings.control), ticket, stream->id,
+                        stream->connection_id);
     list_init(&stream->channels);
     channel_init(&stream->own, stream, request, filters);
     return stream;
@@ -403,8 +408,10 @@ struct streams *streams_new(const struct streams_settings *settings)
         return NULL;
     streams->settings = *settings;
     streams->random = hash_key_random().k1;
+    streams->id_key = hash_key_random();
     list_init(&streams->list);
     list_init(&streams->late_answers);
+    list_init(&streams->connection_requests);
     stream_memory_init(streams);
     streams->budget = filter_budget_new();
     streams->inflater = websocket_inflater_new();
@@ -414,6 +421,7 @@ struct streams *streams_new(const struct streams_settings *settings)
         streams_free(streams);
         return NULL;
     }
+    control_channel_set_asked(settings->control, connections_answer, streams);
     return streams;
 }
 

@@ -27,7 +27,8 @@ struct user_checks;
 
 struct streams_settings {
     uv_loop_t *loop;
-    struct turn *turn; /* where streams are closed */
+    struct control_channel *control; /* by which all workers are asked */
+    struct turn *turn;               /* where streams are closed */
     struct deliver *deliver;
     struct dictionaries *dictionaries;  /* NULL: nothing is compressed */
     const struct front_settings *front; /* as it is at each request */
@@ -88,6 +89,10 @@ int streams_make_ticket(struct streams *streams, struct http_connection *connect
 int streams_estimate(struct streams *streams, struct http_connection *connection,
                      const struct http_head *head, struct http_refusal *refusal,
                      enum token_fault *ret_fault);
+
+/* Answers, perhaps later, what is asked of connections (connections.h). */
+int streams_connections(struct streams *streams, struct http_connection *connection,
+                        const struct http_head *head, struct http_refusal *refusal);
 
 /* Streams are sent what they are owed and then told that the server drains; call it now and then.
  * `hurries`: nobody waits for a queue to empty any more. */

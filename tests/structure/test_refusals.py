@@ -19,6 +19,7 @@ LIMIT = re.compile(r'\[ADMISSION_\w+\] = \{\w+, "([a-z_]+)"')
 CIRCUMSTANCES = {"archive_away", "busy", "dictionary_not_ready", "draining", "internal", "keys_unavailable", "login_elsewhere",
                  "no_memory", "quota", "rate_limited", "redis_full", "timeout", "too_many_counts", "too_many_logins",
                  "too_many_revocations", "too_many_streams", "too_many_trends"}
+CIRCUMSTANCES |= {"too_many_questions"}
 
 
 def codes():
@@ -77,4 +78,4 @@ def test_no_example_is_of_a_code_that_there_is_not():
     of_estimates = set(re.findall(r'print_own_warning\(json, &?is_first, "(\w+)"',
                                   (SOURCE / "gateway/counts/estimate.c").read_text()))
     assert len(of_estimates) == 4 and all(f"`{code}`" in page("streaming-api.md") for code in of_estimates)
-    assert examples() - codes() - disconnects - warnings - of_estimates == {"behind"}
+    assert examples() - codes() - disconnects - warnings - of_estimates == {"behind", "token_expiring"}

@@ -164,6 +164,8 @@ def test_answers_are_as_described(world):
              ({"op": "open", "id": "o", "path": "/v1/stream/counts?bucket=1d&refresh_ms=100&track=nothing"}, "opened"),
              ({"op": "list"}, "rules"), ({"op": "close", "id": "o"}, "closed"),
              ({"op": "close", "id": "o"}, "refused"),
+             ({"op": "token", "token": world.gateway.token(sub=world.ada)}, "renewed"),
+             ({"op": "token", "token": "nonsense"}, "refused"),
              ({"op": "unsubscribe", "id": "b"}, "unsubscribed"),
              ({"op": "unsubscribe", "id": "b"}, "refused"),
              ({"op": "subscribe", "id": "c", "filter": {"track": "!!!"}}, "refused"),
@@ -178,6 +180,14 @@ def test_answers_are_as_described(world):
         stream.send(text)
         assert kind("many", until_answer(stream)[-1]) == "refused", text
     stream.close()
+
+
+@pytest.mark.parametrize("channel", [channel for channel in CHANNELS if channel != "many"])
+def test_a_new_token_is_answered_as_described(world, channel):
+    with world.open(channel, "websocket") as stream:
+        for token, answer in ((world.gateway.token(sub=world.ada), "renewed"), ("nonsense", "refused")):
+            stream.send(json.dumps({"op": "token", "token": token}))
+            assert kind(channel, until_answer(stream)[-1]) == answer
 
 
 def refusal(world, channel, parameter, value):

@@ -282,6 +282,7 @@ def stream_until_its_token_ends(gateway, publish, transport):
         with stream:
             publish(events.post(7, "before the end"))
             *others, last = stream.to_end(seconds + USUAL_S)
+            assert others.pop(0)["code"] == "token_expiring"
             if [message["id"] for message in others] == ["7"]:
                 yield stream, last
                 return

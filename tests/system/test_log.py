@@ -27,7 +27,7 @@ def test_a_stream_leaves_one_line_which_says_how_it_was(servers, redis, form, pa
         stream.until(1)
     eventually(lambda: ends(gateway, parse), "it is logged")
     line, = ends(gateway, parse)
-    assert len(line["connection"].strip('"')) == 16
+    assert len(line["connection"].strip('"')) == 32
     assert line["subject"] in ('4"2', '"4\\x222"')
     assert (line["stream"], line["transport"], line["why"]) == ("filter", "sse", "client")
     assert int(line["filters"]) == 1 and int(line["filter_bytes"]) > 4

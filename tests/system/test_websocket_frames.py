@@ -23,7 +23,7 @@ MANY = "/v1/stream"  # takes messages
 ONE = "/v1/stream/filter?track=nothing"  # takes none
 FIREHOSE = "/v1/stream/firehose"
 MAX_MESSAGE_BYTES = 256 << 10
-MAX_UNHEARD_BYTES = 4 << 10
+MAX_UNHEARD_BYTES = 12 << 10
 LIST = b'{"op":"list"}'
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 

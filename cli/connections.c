@@ -1,0 +1,331 @@
+/* connections.c - lists the open streams of a gateway and of all others beside it, or ends some.
+ *
+ * Each page is one GET, ended with the last that has a row; to end some is one DELETE. An answer
+ * has ANSWER_MAX_BYTES at most, and ANSWER_MAX_S to come. What others have made (subjects) is
+ * printed without what a terminal would obey. Answers that are not complete are told on standard
+ * error. */
+#include <curl/curl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "cli/cli.h"
+#include "cli/command_table.h"
+#include "cli/refusal.h"
+#include "cli/server.h"
+
+#define PATH "/v1/connections"
+
+enum { ANSWER_MAX_BYTES = 4 << 20, ANSWER_MAX_S = 30 };
+
+enum { KEY_END = 256, KEY_END_SUB, KEY_SUB, KEY_JSON, KEY_URL, KEY_TOKEN, KEY_CACERT };
+
+struct wish {
+    const char *end, *end_sub, *sub;
+    const char *base, *cacert, *token;
+    bool is_json;
+    bool is_incomplete; /* of an answer */
+};
+
+/* --- asking ------------------------------------------------------------------------------- */
+
+static size_t on_bytes(char *bytes, size_t size, size_t count, void *answer)
+{
+    buffer_append(answer, bytes, size * count);
+    return ((struct buffer *)answer)->failed ? 0 : size * count;
+}
+
+static CURLcode perform(CURL *curl, const struct wish *wish, const char *method, const char *url,
+                        struct buffer *answer, long *ret_status)
+{
+    struct buffer header = BUFFER_INIT;
+    struct curl_slist *headers = NULL;
+    CURLcode code;
+
+    buffer_append_format(&header, "Authorization: Bearer %s", wish->token);
+    headers = curl_slist_append(headers, buffer_str(&header));
+    answer->limit = ANSWER_MAX_BYTES;
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(curl, CURLOPT_USERAGENT, "sluice/" SLUICE_VERSION);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_bytes);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT, (long)ANSWER_MAX_S);
+    server_trust(curl, wish->cacert);
+    code = curl_easy_perform(curl);
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, ret_status);
+    curl_slist_free_all(headers);
+    buffer_done(&header);
+    return code;
+}
+
+/* NULL: no memory. To be freed with curl_free(). */
+static char *with_parameter(char *url, const char *name, const char *value)
+{
+    CURLU *parts = curl_url();
+    struct buffer pair = BUFFER_INIT;
+    char *whole = NULL;
+
+    buffer_append_format(&pair, "%s=%s", name, value);
+    if (parts && url && buffer_str(&pair) &&
+        curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK &&
+        curl_url_set(parts, CURLUPART_QUERY, buffer_str(&pair),
+                     CURLU_APPENDQUERY | CURLU_URLENCODE) == CURLUE_OK)
+        curl_url_get(parts, CURLUPART_URL, &whole, 0);
+    curl_url_cleanup(parts);
+    curl_free(url);
+    buffer_done(&pair);
+    return whole;
+}
+
+static const char *value_of(const void *owner, const char *param)
+{
+    const struct wish *wish = owner;
+
+    if (strcmp(param, "sub") != 0)
+        return NULL;
+    return wish->end_sub ? wish->end_sub : wish->sub;
+}
+
+/* `url` is taken over. CLI_GOOD: *ret_json is the caller's, NULL where the answer has no body. */
+static int ask(const struct cli *cli, const struct wish *wish, const char *method, char *url,
+               struct buffer *answer, json_t **ret_json)
+{
+    CURL *curl = curl_easy_init();
+    CURLcode code = CURLE_OUT_OF_MEMORY;
+    int result = CLI_GOOD;
+    long status = 0;
+
+    *ret_json = NULL;
+    if (curl && url)
+        code = perform(curl, wish, method, url, answer, &status);
+    if (code != CURLE_OK) {
+        result = cli_failed_with(cli, "%s", curl_easy_strerror(code));
+    } else if (status != 200 && status != 204) {
+        refusal_tell(cli, status, buffer_slice(answer), value_of, wish);
+        result = CLI_FAILED;
+    } else if (status == 200) {
+        *ret_json = json_loadb(answer->data, answer->size, 0, NULL);
+        if (!json_is_object(*ret_json))
+            result = cli_failed_with(cli, "the answer is no JSON");
+    }
+    curl_easy_cleanup(curl);
+    curl_free(url);
+    return result;
+}
+
+/* --- the list ----------------------------------------------------------------------------- */
+
+static const char *text(const json_t *row, const char *name)
+{
+    const char *value = json_string_value(json_object_get(row, name));
+
+    return value ? value : "-";
+}
+
+static uint64_t number(const json_t *row, const char *name)
+{
+    return (uint64_t)json_integer_value(json_object_get(row, name));
+}
+
+static void append_words(struct buffer *line, const json_t *row, const char *const *names)
+{
+    for (; *names; names++) {
+        cli_append_word(line, sl_slice_str(text(row, *names)));
+        buffer_append_char(line, ' ');
+    }
+}
+
+static void print_row(const json_t *row)
+{
+    static const char *const names[] = {"id", "since", "address", "path", "transport", NULL};
+    struct buffer line = BUFFER_INIT;
+
+    append_words(&line, row, names);
+    buffer_append_format(&line,
+                         "filters=%" PRIu64 " filter_bytes=%" PRIu64 " lag_ms=%" PRIu64
+                         " events=%" PRIu64 " bytes=%" PRIu64,
+                         number(row, "filters"), number(row, "filter_bytes"), number(row, "lag_ms"),
+                         number(row, "events"), number(row, "bytes"));
+    if (number(row, "streams"))
+        buffer_append_format(&line, " streams=%" PRIu64, number(row, "streams"));
+    if (json_object_get(row, "subject")) {
+        buffer_append_str(&line, " subject=");
+        cli_append_word(&line, sl_slice_str(text(row, "subject")));
+    }
+    if (buffer_str(&line))
+        puts(buffer_str(&line));
+    buffer_done(&line);
+}
+
+static void print_page(const struct wish *wish, const json_t *items)
+{
+    const json_t *row;
+    size_t i;
+
+    json_array_foreach(items, i, row)
+    {
+        if (wish->is_json) {
+            json_dumpf(row, stdout, JSON_COMPACT);
+            putchar('\n');
+        } else {
+            print_row(row);
+        }
+    }
+}
+
+/* *ret_after: where the next page begins; empty: there is none. */
+static int list_page(const struct cli *cli, struct wish *wish, char ret_after[static 64])
+{
+    struct buffer answer = BUFFER_INIT;
+    char *url = server_url(cli, wish->base, PATH);
+    json_t *json;
+    int result;
+
+    if (wish->sub)
+        url = with_parameter(url, "sub", wish->sub);
+    if (ret_after[0])
+        url = with_parameter(url, "after", ret_after);
+    result = ask(cli, wish, "GET", url, &answer, &json);
+    if (result == CLI_GOOD) {
+        print_page(wish, json_object_get(json, "items"));
+        snprintf(ret_after, 64, "%s", json_object_get(json, "next") ? text(json, "next") : "");
+        wish->is_incomplete =
+            wish->is_incomplete || !json_is_true(json_object_get(json, "complete"));
+    }
+    json_decref(json);
+    buffer_done(&answer);
+    return result;
+}
+
+static int list_all(const struct cli *cli, struct wish *wish)
+{
+    char after[64] = "";
+    int result;
+
+    do {
+        result = list_page(cli, wish, after);
+    } while (result == CLI_GOOD && after[0]);
+    return result;
+}
+
+/* --- ending ------------------------------------------------------------------------------- */
+
+static int end(const struct cli *cli, struct wish *wish)
+{
+    struct buffer answer = BUFFER_INIT, path = BUFFER_INIT;
+    json_t *json;
+    char *url;
+    int result;
+
+    buffer_append_str(&path, PATH);
+    if (wish->end)
+        buffer_append_format(&path, "/%s", wish->end);
+    url = buffer_str(&path) ? server_url(cli, wish->base, buffer_str(&path)) : NULL;
+    if (wish->end_sub)
+        url = with_parameter(url, "sub", wish->end_sub);
+    result = ask(cli, wish, "DELETE", url, &answer, &json);
+    if (result == CLI_GOOD && json) {
+        printf("%" PRIu64 "\n", number(json, "ended"));
+        wish->is_incomplete = !json_is_true(json_object_get(json, "complete"));
+    }
+    json_decref(json);
+    buffer_done(&answer);
+    buffer_done(&path);
+    return result;
+}
+
+/* --- the command -------------------------------------------------------------------------- */
+
+static void check_id(const struct cli *cli, const char *id)
+{
+    if (strlen(id) != 32 || strspn(id, "0123456789abcdef") != 32)
+        cli_usage(cli, "--end takes the id of a connection: 32 digits from 0 to f");
+}
+
+static struct wish read_options(struct cli *cli, int argc, char **argv)
+{
+    struct wish wish = {.base = server_default_url(), .token = getenv("SLUICE_TOKEN")};
+    int option;
+
+    while ((option = cli_option(cli, argc, argv)) >= 0) {
+        switch (option) {
+        case KEY_END:
+            wish.end = optarg;
+            check_id(cli, optarg);
+            break;
+        case KEY_END_SUB:
+            wish.end_sub = optarg;
+            break;
+        case KEY_SUB:
+            wish.sub = optarg;
+            break;
+        case KEY_JSON:
+            wish.is_json = true;
+            break;
+        case KEY_URL:
+            wish.base = optarg;
+            break;
+        case KEY_TOKEN:
+            wish.token = optarg;
+            break;
+        case KEY_CACERT:
+            wish.cacert = optarg;
+            break;
+        }
+    }
+    cli_no_arguments(cli, argc, argv);
+    if ((wish.end != NULL) + (wish.end_sub != NULL) + (wish.sub != NULL) > 1)
+        cli_usage(cli, "one of --end, --end-sub and --sub");
+    if (!wish.token || !*wish.token)
+        cli_usage(cli, "--token TOKEN is needed, or SLUICE_TOKEN in the environment; 'sluice "
+                       "token' makes one");
+    server_check_token(cli, wish.token);
+    return wish;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    struct wish wish = read_options(cli, argc, argv);
+    int result;
+
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+    result = wish.end || wish.end_sub ? end(cli, &wish) : list_all(cli, &wish);
+    curl_global_cleanup();
+    if (result == CLI_GOOD && wish.is_incomplete)
+        cli_warn(cli, "not all gateways have answered: there may be more");
+    return result == CLI_GOOD ? cli_done(cli) : result;
+}
+
+static const struct cli_option options[] = {
+    {"sub", KEY_SUB, "SUBJECT", "List those of this subject alone.", NULL, CLI_ONCE},
+    {"end", KEY_END, "ID", "End this one.", NULL, CLI_ONCE},
+    {"end-sub", KEY_END_SUB, "SUBJECT", "End all of this subject, and print how many they were.",
+     NULL, CLI_ONCE},
+    {"json", KEY_JSON, NULL, "List them as they came, a line of JSON each.", NULL, CLI_ONCE},
+    SERVER_OPTION_URL(KEY_URL, ""),
+    SERVER_OPTION_TOKEN(KEY_TOKEN, ""),
+    SERVER_OPTION_CACERT(KEY_CACERT),
+    CLI_OPTIONS_END,
+};
+
+const struct command command_connections = {
+    .name = "connections",
+    .arguments = "",
+    .summary = "list the open streams of all gateways, or end some",
+    .help = "Asks a sluiced for the streams that are open on it and on all others of its database: "
+            "those of the token's subject, which takes scope read or write, or with scope admin "
+            "everybody's. A line each: id, since when, from where, path, transport, then what it "
+            "costs and has been sent, and with admin whose it is.\n\n"
+            "A stream that is ended is told so, and stays away; what comes back all the same is "
+            "served as long as its token is good.",
+    .options = options,
+    .examples = "sluice connections\n"
+                "sluice connections --sub 42 --json\n"
+                "sluice connections --end 5f0c7a1e000100002a9e3779b97f4a7c\n"
+                "sluice connections --end-sub 42\n",
+    .run = run,
+};
