@@ -133,15 +133,22 @@ int token_policy_new(const struct token_policy_settings *settings, struct token_
 
 /* --- what to say of it --- */
 
-const char *token_policy_warning(const struct token_policy *policy, unsigned n)
+static bool has_keys(const struct token_policy *policy)
 {
-    bool has_keys = false;
-
     for (unsigned i = 0; i < policy->issuer_count; i++) {
         const struct issuer_keys *issuer = &policy->issuers[i];
 
-        has_keys |=
-            issuer->key_count > 0 || issuer->file_count > 0 || issuer_is_fetched(issuer->settings);
+        if (issuer->key_count > 0 || issuer->file_count > 0 || issuer_is_fetched(issuer->settings))
+            return true;
+    }
+    return false;
+}
+
+const char *token_policy_warning(const struct token_policy *policy, unsigned n)
+{
+    for (unsigned i = 0; i < policy->issuer_count; i++) {
+        const struct issuer_keys *issuer = &policy->issuers[i];
+
         for (unsigned k = 0; k < issuer->key_count; k++) {
             const char *warning = token_key_warning(issuer->keys[k]);
 
@@ -149,7 +156,9 @@ const char *token_policy_warning(const struct token_policy *policy, unsigned n)
                 return warning;
         }
     }
-    return !has_keys && n == 0 ? "no key is configured: every token will be refused" : NULL;
+    if (policy->issuers[0].file_count > 0 && !policy->audience && n-- == 0)
+        return "key sets without jwt-audience: what their owner signs for others is good here, too";
+    return !has_keys(policy) && n == 0 ? "no key is configured: every token will be refused" : NULL;
 }
 
 struct key_set_file *token_policy_file(struct token_policy *policy, unsigned n)

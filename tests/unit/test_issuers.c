@@ -403,6 +403,24 @@ static void test_changed_set_is_taken_and_a_bad_one_is_not(void **state)
     token_policy_free(policy);
 }
 
+static void test_sets_without_an_audience_are_warned_of(void **state)
+{
+    const char *set = write_set("good.json", key_a);
+    struct token_policy_settings settings = {.jwks_files = &set, .jwks_file_count = 1};
+    struct token_policy *policy = NULL;
+    struct failure failure = {""};
+
+    (void)state;
+    assert_int_equal(token_policy_new(&settings, &policy, &failure), 0);
+    assert_non_null(strstr(token_policy_warning(policy, 0), "without jwt-audience"));
+    assert_null(token_policy_warning(policy, 1));
+    token_policy_free(policy);
+    settings.audience = "sluice";
+    assert_int_equal(token_policy_new(&settings, &policy, &failure), 0);
+    assert_null(token_policy_warning(policy, 0));
+    token_policy_free(policy);
+}
+
 /* A worker that is started again, while a set is bad, serves whoever it can. */
 static void test_bad_set_may_be_allowed(void **state)
 {
@@ -528,6 +546,7 @@ int main(void)
         cmocka_unit_test(test_each_issuer_has_its_leeway),
         cmocka_unit_test(test_algorithms_of_an_issuer_are_all_it_may_use),
         cmocka_unit_test(test_changed_set_is_taken_and_a_bad_one_is_not),
+        cmocka_unit_test(test_sets_without_an_audience_are_warned_of),
         cmocka_unit_test(test_bad_set_may_be_allowed),
         cmocka_unit_test(test_fetched_set_may_come_later),
         cmocka_unit_test(
