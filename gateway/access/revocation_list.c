@@ -24,7 +24,7 @@ struct revocation_list {
     bool is_asked;            /* a page is */
     bool reads_again;         /* when this reading is over */
     bool is_known;
-    struct log_rate failed_rate;
+    struct log_rate failed_rate, heard_rate;
 };
 
 static void ask(struct revocation_list *list);
@@ -221,9 +221,12 @@ void revocation_list_take(struct revocation_list *list, const struct event *even
 {
     int r = event->kind == EVENT_REVOKE ? take_revocation(list, event->json)
                                         : take_unrevocation(list, event->json);
+    uint64_t held_back;
 
-    log_info(event->kind == EVENT_REVOKE ? "revocation" : "revocation_undone",
-             "id=%" PRIu64 " taken=%s", event->id, r < 0 ? "no" : "yes");
+    if (log_rate_allows(&list->heard_rate, clock_monotonic_ms(), &held_back))
+        log_info(event->kind == EVENT_REVOKE ? "revocation" : "revocation_undone",
+                 "id=%" PRIu64 " taken=%s held_back=%" PRIu64, event->id, r < 0 ? "no" : "yes",
+                 held_back);
     if (r < 0)
         revocation_list_read(list);
     tell_count(list);

@@ -141,8 +141,9 @@ def test_what_a_revocation_names(gateway, cli, sub, name):
 
 def test_a_revocation_is_over_at_its_end(gateway, admin, sub):
     token = gateway.token(sub=sub)
+    began = time.monotonic()
     revoke(admin, sub=sub, until="+2s")
-    assert refused(gateway, token) == "token_revoked"
+    assert refused(gateway, token) == "token_revoked" or time.monotonic() - began > 2
     wait_good(gateway, token)
     assert all(one.get("sub") != sub for one in admin.get("/v1/revocations?limit=200")["items"])
 

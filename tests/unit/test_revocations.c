@@ -146,6 +146,94 @@ static void test_without_memory_nothing_changes(void **state)
     revocations_free(set);
 }
 
+/* --- as people say one --- */
+
+static const char *fault_of(struct sl_revocation revocation)
+{
+    const char *member = NULL;
+    struct failure failure = {""};
+
+    if (sl_revocation_check(&revocation, NOW_MS, &member, &failure) == 0)
+        return "none";
+    assert_string_not_equal(failure.text, "");
+    return member;
+}
+
+static void test_what_cannot_be_is_named(void **state)
+{
+    static char text[513];
+    const struct sl_slice sub = SL_SLICE("ada");
+
+    (void)state;
+    memset(text, 'x', sizeof(text));
+    assert_string_equal(fault_of((struct sl_revocation){.sub = sub}), "none");
+    assert_string_equal(fault_of((struct sl_revocation){.before_ms = 1, .until_ms = NOW_MS + 1}),
+                        "none");
+    assert_string_equal(fault_of((struct sl_revocation){.jti = sl_slice(text, 512)}), "none");
+    assert_string_equal(fault_of((struct sl_revocation){.until_ms = LATER_MS}), "sub");
+    assert_string_equal(fault_of((struct sl_revocation){.sub = sl_slice(text, 65)}), "sub");
+    assert_string_equal(fault_of((struct sl_revocation){.sub = SL_SLICE("\xff")}), "sub");
+    assert_string_equal(fault_of((struct sl_revocation){.jti = sl_slice(text, 513)}), "jti");
+    assert_string_equal(fault_of((struct sl_revocation){.kid = SL_SLICE("a\n")}), "kid");
+    assert_string_equal(fault_of((struct sl_revocation){.jti = sub, .before_ms = 1}), "before");
+    assert_string_equal(fault_of((struct sl_revocation){.before_ms = UINT64_MAX}), "before");
+    assert_string_equal(fault_of((struct sl_revocation){.sub = sub, .until_ms = NOW_MS}), "until");
+    assert_string_equal(fault_of((struct sl_revocation){.sub = sub, .until_ms = UINT64_MAX}),
+                        "until");
+}
+
+static void test_its_json_is_read(void **state)
+{
+    static const char *const others[] = {
+        "",
+        "[]",
+        "{}",
+        "{\"id\":\"7\",\"until\":\"2026-11-22T10:00:00Z\"}",
+        "{\"id\":\"7\",\"sub\":\"ada\"}",
+        "{\"id\":7,\"sub\":\"ada\",\"until\":\"2026-11-22T10:00:00Z\"}",
+        "{\"id\":\"7\",\"sub\":\"ada\",\"until\":\"soon\"}"};
+    struct sl_revocation found;
+    struct failure failure;
+    uint64_t id = 0;
+
+    (void)state;
+    assert_int_equal(sl_revocation_parse((struct sl_slice)SL_SLICE(
+                                             "{\"id\":\"7\",\"sub\":\"ada\",\"by\":\"root\","
+                                             "\"before\":\"1970-01-01T00:00:01.500Z\","
+                                             "\"until\":\"2026-11-22T10:00:00Z\",\"more\":1}"),
+                                         &found, &failure),
+                     0);
+    assert_true(found.id == 7 && found.before_ms == 1500 && found.until_ms > 0);
+    assert_true(sl_slice_is(found.sub, "ada") && sl_slice_is(found.by, "root"));
+    assert_null(found.jti.data);
+    sl_revocation_done(&found);
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        assert_int_equal(sl_revocation_parse(sl_slice_str(others[i]), &found, &failure), -EBADMSG);
+    assert_int_equal(
+        sl_unrevocation_parse((struct sl_slice)SL_SLICE("{\"revocation\":\"7\"}"), &id, &failure),
+        0);
+    assert_int_equal(id, 7);
+    assert_int_equal(sl_unrevocation_parse((struct sl_slice)SL_SLICE("{}"), &id, &failure),
+                     -EBADMSG);
+}
+
+static void test_times_are_those_that_people_write(void **state)
+{
+    const uint64_t now_ms = UINT64_C(1800000000000);
+    struct failure failure;
+    uint64_t time_ms = 0;
+
+    (void)state;
+    assert_int_equal(
+        sl_revocation_time((struct sl_slice)SL_SLICE("now"), now_ms, &time_ms, &failure), 0);
+    assert_true(time_ms == now_ms);
+    assert_int_equal(
+        sl_revocation_time((struct sl_slice)SL_SLICE("1h"), now_ms, &time_ms, &failure), 0);
+    assert_true(time_ms == now_ms - 3600000);
+    assert_int_equal(
+        sl_revocation_time((struct sl_slice)SL_SLICE("soon"), now_ms, &time_ms, &failure), -EINVAL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +243,9 @@ int main(void)
         cmocka_unit_test(test_it_matters_until_its_end),
         cmocka_unit_test(test_of_many_each_may_go),
         cmocka_unit_test(test_without_memory_nothing_changes),
+        cmocka_unit_test(test_what_cannot_be_is_named),
+        cmocka_unit_test(test_its_json_is_read),
+        cmocka_unit_test(test_times_are_those_that_people_write),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
