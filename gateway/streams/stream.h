@@ -83,7 +83,6 @@ struct stream {
     uint8_t end;                            /* enum stream_end */
     bool gives_way;                         /* others need the memory */
     bool was_warned;                        /* that its token ends */
-    uint64_t id;                            /* a number of the connection */
     char connection_id[CONNECTION_ID_SIZE]; /* for its owner, hello and the log */
     uint64_t deadline_ms;                   /* of leaving and closing; clock of the loop */
     uint64_t stuck_ms; /* the same, if one that was opened was too slow for a socket that has had

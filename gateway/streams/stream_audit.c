@@ -2,10 +2,7 @@
  * ends, and one for each filter that a client adds or takes away meanwhile.
  *
  * A filter stands there in words (filters/filter_describe.h), as in `hello`: what was compiled, in
- * one form however it was written. The lines of one connection have its number. */
-#include <inttypes.h>
-#include <stdio.h>
-
+ * one form however it was written. The lines of one connection have its id. */
 #include "filters/filter_describe.h"
 #include "gateway/access/audit_log.h"
 #include "gateway/streams/stream.h"
@@ -24,10 +21,8 @@ static void append_text(struct buffer *json, const char *name, const char *text)
 static void append_who(const struct channel *channel, struct buffer *json)
 {
     const struct token *token = &channel->stream->own.request.token;
-    char number[17];
 
-    snprintf(number, sizeof(number), "%016" PRIx64, channel->stream->id);
-    append_text(json, "connection", number);
+    append_text(json, "connection", channel->stream->connection_id);
     append_text(json, "sub", token->subject);
     append_text(json, "jti", token->jti);
 }

@@ -173,8 +173,8 @@ static struct stream *stream_new(struct streams *streams, const struct stream_re
     stream->streams = streams;
     stream->ticket = ticket;
     streams->random++;
-    stream->id = hash_bytes(streams->id_key, &streams->random, sizeof(streams->random));
-    connection_id_print(control_channel_worker_name(streams->settings.control), ticket, stream->id,
+    connection_id_print(control_channel_worker_name(streams->settings.control), ticket,
+                        hash_bytes(streams->id_key, &streams->random, sizeof(streams->random)),
                         stream->connection_id);
     list_init(&stream->channels);
     channel_init(&stream->own, stream, request, filters);
