@@ -210,6 +210,9 @@ int stream_use_check(struct streams *streams, struct http_connection *connection
 /* Is it told what has passed? Then within the day's limit. The same. */
 int stream_use_check_replay(struct use_check *check, const struct stream_request *request,
                             struct http_refusal *refusal);
+/* The same for one that is opened on the connection of `stream`. */
+int stream_use_check_opened(const struct stream *stream, const struct stream_request *request,
+                            struct http_refusal *refusal);
 /* How many streams there may be at this gateway, by how many there are at others. */
 enum admission_verdict streams_limits_here(const struct streams *streams, const struct token *token,
                                            struct sl_slice address,

@@ -180,7 +180,9 @@ int stream_check_opened(const struct stream *stream, struct sl_slice path,
                                        &request, refusal);
     if (r < 0)
         return r;
-    r = stream_check_request(streams, &request, share, refusal);
+    r = stream_use_check_opened(stream, &request, refusal);
+    if (r == 0)
+        r = stream_check_request(streams, &request, share, refusal);
     if (r < 0)
         stream_request_done(&request);
     else

@@ -147,30 +147,54 @@ int stream_use_check_replay(struct use_check *check, const struct stream_request
     return check && is_replay ? use_check_replay(check, &request->token, refusal) : 0;
 }
 
-int stream_use_check(struct streams *streams, struct http_connection *connection,
-                     const struct stream_request *request, struct buffer *headers,
-                     struct http_refusal *refusal)
+static struct use_check check_of(const struct streams *streams, struct sl_slice address,
+                                 struct buffer *headers)
 {
     const struct front_settings *front = streams->settings.front;
-    char room[WIRE_ADDRESS_SIZE];
-    struct use_check check = {
+
+    return (struct use_check){
         .uses = streams->settings.uses,
         .of_subject = &front->subject_uses,
         .of_address = &front->address_uses,
         .asks = USE_ASKS_STREAM,
-        .address = use_prefix(wire_client_address(http_connection_wire(connection), room)),
+        .address = address,
         .times = times_now(),
         .headers = headers,
         .refused = USE_COUNT,
     };
+}
+
+static void count_refused(const struct streams *streams, const struct use_check *check)
+{
+    if (check->refused != USE_COUNT)
+        metric_add(streams->settings.metrics, metric_at(METRIC_USE_REFUSED, check->refused), 1);
+}
+
+int stream_use_check_opened(const struct stream *stream, const struct stream_request *request,
+                            struct http_refusal *refusal)
+{
+    struct use_check check =
+        check_of(stream->streams, sl_slice(stream->address, stream->address_size), NULL);
+    int r = check.uses ? stream_use_check_replay(&check, request, refusal) : 0;
+
+    count_refused(stream->streams, &check);
+    return r;
+}
+
+int stream_use_check(struct streams *streams, struct http_connection *connection,
+                     const struct stream_request *request, struct buffer *headers,
+                     struct http_refusal *refusal)
+{
+    char room[WIRE_ADDRESS_SIZE];
+    struct use_check check = check_of(
+        streams, use_prefix(wire_client_address(http_connection_wire(connection), room)), headers);
     int r = 0;
 
     if (check.uses)
         r = use_check_subject(&check, &request->token, refusal);
     if (check.uses && r == 0)
         r = stream_use_check_replay(&check, request, refusal);
-    if (check.refused != USE_COUNT)
-        metric_add(streams->settings.metrics, metric_at(METRIC_USE_REFUSED, check.refused), 1);
+    count_refused(streams, &check);
     return r;
 }
 
@@ -202,6 +226,10 @@ enum admission_verdict streams_limits_here(const struct streams *streams, const 
         fair_use_look(streams->settings.uses, &subject, &limits, &times, &here);
     if (streams->settings.uses && address.size > 0)
         fair_use_look(streams->settings.uses, &prefix, &front->address_uses, &times, &there);
+    if (here.streams_elsewhere > 0) /* is it so still? */
+        fair_use_mark(streams->settings.uses, &subject, &times);
+    if (there.streams_elsewhere > 0)
+        fair_use_mark(streams->settings.uses, &prefix, &times);
     *ret_limits = front->admission;
     ret_limits->per_subject =
         left_here(of_subject, here.streams_elsewhere, front->admission.replace);
