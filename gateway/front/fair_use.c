@@ -41,7 +41,7 @@ struct account {
     uint64_t told[USE_SUMS];    /* by all, as Redis has said */
     /* What Redis has not been told, and what it is being told. */
     uint64_t unsent[USE_SUMS], sending[USE_SUMS];
-    uint64_t unsent_rates[USE_TOLD_RATES], sending_rates[USE_TOLD_RATES];
+    uint64_t unsent_rates[USE_TOLD_RATES];
     uint64_t streams_elsewhere;
     uint64_t sent_ms, heard_ms;
 };
@@ -189,6 +189,8 @@ static void turn_day(struct account *account, uint64_t wall_ms)
     account->day = day;
     memset(account->here, 0, sizeof(account->here));
     memset(account->told, 0, sizeof(account->told));
+    memset(account->unsent, 0, sizeof(account->unsent)); /* nobody asks for that any more */
+    memset(account->sending, 0, sizeof(account->sending));
 }
 
 /* The account, locked; unlock(uses, index) when done. */
@@ -377,12 +379,13 @@ static void fill_news(struct account *account, enum use_of of, struct use_news *
     *news = (struct use_news){.of = of, .name_size = account->size};
     memcpy(news->name, account->name, account->size);
     for (int i = 0; i < USE_TOLD_RATES; i++) {
-        news->rates[i] = account->sending_rates[i] = account->unsent_rates[i];
+        news->rates[i] = account->unsent_rates[i];
         news->limits[i] = account->limits[i];
         account->unsent_rates[i] = 0;
     }
     for (int i = 0; i < USE_SUMS; i++) {
-        news->sums[i] = account->sending[i] = account->unsent[i];
+        news->sums[i] = account->unsent[i];
+        account->sending[i] += account->unsent[i];
         account->unsent[i] = 0;
     }
 }
@@ -413,6 +416,11 @@ bool fair_use_next_news(struct fair_use *uses, size_t *position, uint64_t now_ms
     return false;
 }
 
+static void take_off(uint64_t *number, uint64_t less)
+{
+    *number -= less < *number ? less : *number;
+}
+
 void fair_use_was_told(struct fair_use *uses, const struct use_news *news,
                        const struct use_heard *heard, const struct use_times *times)
 {
@@ -425,13 +433,12 @@ void fair_use_was_told(struct fair_use *uses, const struct use_news *news,
         const struct leaky_rate rate = {account->limits[i], use_window_ms((enum use)i)};
         struct leaky_bucket *bucket = &account->buckets[i];
 
-        account->sending_rates[i] = 0;
         if (rate.limit != USE_UNBOUNDED && rate.limit > 0 &&
             heard->levels[i] > leaky_bucket_level(bucket, &rate, times->now_ms))
             leaky_bucket_set(bucket, heard->levels[i], times->now_ms);
     }
     for (int i = 0; i < USE_SUMS; i++) {
-        account->sending[i] = 0;
+        take_off(&account->sending[i], news->sums[i]);
         if (heard->day == account->day)
             account->told[i] = heard->sums[i];
     }
@@ -449,12 +456,12 @@ void fair_use_was_not_told(struct fair_use *uses, const struct use_news *news,
 
     account = open_account(uses, &whose, times, &index);
     for (int i = 0; i < USE_TOLD_RATES; i++) {
-        account->unsent_rates[i] += account->sending_rates[i];
-        account->sending_rates[i] = 0;
+        account->unsent_rates[i] += news->rates[i];
     }
     for (int i = 0; i < USE_SUMS; i++) {
-        account->unsent[i] += account->sending[i];
-        account->sending[i] = 0;
+        if (account->sending[i] >= news->sums[i]) /* else its day is over */
+            account->unsent[i] += news->sums[i];
+        take_off(&account->sending[i], news->sums[i]);
     }
     mark(uses, index, true);
     unlock(uses, index);

@@ -2,12 +2,14 @@
 
 import json
 import re
+import time
 
 import pytest
 
-from harness import events
+from harness import events, programs
 from harness.streams import Refused
 from harness.waiting import eventually
+from harness.wall_clock import WallClock
 
 FIREHOSE = "/v1/stream/firehose"
 
@@ -195,6 +197,24 @@ def test_what_is_read_of_the_past(servers, redis):
     with gateway.stream(FIREHOSE, token=token) as live:  # who comes for what is new may come
         publish(redis, [int(posts[-1]) + (1 << 30)])
         assert live.next()
+
+
+@pytest.mark.skipif(programs.have_sanitizer(), reason="with a sanitizer there is no clock shim")
+def test_a_day_ends(servers, redis):
+    clock = WallClock(servers.folder / "clock")
+    now = time.gmtime()
+    left = 86400 - (now.tm_hour * 60 + now.tm_min) * 60 - now.tm_sec
+    clock.set(left - 600)  # ten minutes before midnight
+    gateway = servers.gateway(redis, env=clock.environment)
+    token = gateway.token(sub="1", lim={"events": 5}, exp=int(time.time()) + 4 * 86400)
+    with gateway.stream(FIREHOSE, token=token) as stream:
+        publish(redis, range(7, 17))
+        disconnect = stream.to_end()[-1]
+        assert disconnect["code"] == "quota" and disconnect["retry_ms"] <= 660_000
+    assert int(refusal(gateway, token=token).headers["retry-after"]) <= 600
+    clock.set(left + 600)
+    with gateway.stream(FIREHOSE, token=token) as stream:
+        assert policies(stream.response)[1]["events"]["r"] == "5"
 
 
 # All gateways together

@@ -120,6 +120,7 @@ static void test_a_day_ends_at_midnight_and_a_step_back_is_no_new_one(void **sta
     assert_int_equal(use_day_left_ms(last.wall_ms), 1);
     fair_use_look(uses, &ada, &unbounded, &next, &got);
     assert_int_equal(got.here[0], 0);
+    assert_int_equal(got.everywhere[0], 0);
     fair_use_add(uses, &ada, sums, &unbounded, &next, &got);
     fair_use_add(uses, &ada, sums, &unbounded, &last, &got); /* the clock is set back */
     assert_int_equal(got.here[0], 10);
