@@ -183,6 +183,8 @@ class Follower:
 class Client(Follower):
     """A client of the tests' own, in a thread of its own."""
 
+    calm, patience = 1, 1  # how seldom it leaves or stalls, and for how long, beside others
+
     def __init__(self, storm, kind, transport, seed, is_calm):
         super().__init__(storm, kind, transport, is_calm)
         self.rng = random.Random(seed)
@@ -319,14 +321,14 @@ class Client(Follower):
         """False: it leaves. Else it may stop reading while a number of events happen."""
         if self.is_calm:
             return True
-        dice = self.rng.random()
+        dice = self.rng.random() * self.calm
         if dice < 0.01:
             if dice < 0.005:
                 stream.connection.reset()
             return False
         if dice < 0.015:
             self.stalls += 1
-            until = self.storm.producer.made + self.rng.randrange(50, 800)
+            until = self.storm.producer.made + self.rng.randrange(50, 800) * self.patience
             while self.storm.producer.made < until and not self.storm.is_over.wait(0.05):
                 pass
         return True
@@ -457,6 +459,8 @@ class PacedClient(Client):
 
 class SampledClient(Client):
     """It is sent a part of its posts while it is slow, and told how many it is not."""
+
+    calm, patience = 8, 6  # else it leaves before it has read what the buffers of the system hold
 
     def __init__(self, *arguments):
         self.told = []  # (percent at the time, cursor, how many)

@@ -19,6 +19,7 @@ class Posts:
 
     def __init__(self, rng):
         self.rng, self.number, self.deletable = rng, 0, []
+        self.long_every = 0  # one of so many posts has some 15 kB; 0: none
 
     def begin_again(self):
         """Another replay does not know the posts of the last one."""
@@ -38,6 +39,8 @@ class Posts:
             members["geo"] = {"lon": rng.randrange(-1799, 1800) / 10,
                               "lat": rng.randrange(-899, 900) / 10}
         text = " ".join(rng.choices(WORDS, k=rng.randrange(3, 40)))
+        if self.long_every and self.number % self.long_every == 0:
+            text = f"{text} {self.number} " + "long " * 3000
         self.deletable.append(str(self.number))
         del self.deletable[:-200]
         person = rng.randrange(PEOPLE)
