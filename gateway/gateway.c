@@ -40,11 +40,9 @@
 #include "gateway/redis/task_watch.h"
 #include "gateway/redis/write_watch.h"
 #include "gateway/serve/access_watch.h"
-#include "gateway/front/key_board.h"
 #include "gateway/serve/front_config.h"
-#include "gateway/serve/key_watch.h"
-#include "gateway/serve/removed_keys.h"
 #include "gateway/serve/server.h"
+#include "gateway/serve/worker_keys.h"
 #include "gateway/streams/user_check.h"
 
 static const int heeded_signals[] = {SIGTERM, SIGINT, SIGHUP, GATEWAY_SIGNAL_OPEN,
@@ -59,8 +57,7 @@ struct gateway {
     uv_signal_t signals[SIGNAL_COUNT];
     uv_timer_t pulse; /* tells the parent that the loop comes round */
     struct front_config front;
-    struct key_watch *key_watch;
-    struct removed_keys *removed_keys;
+    struct worker_keys *keys;
     struct sl_redis_address redis;
     struct event_decoder *decoder;
     struct deliver *deliver;
@@ -268,7 +265,7 @@ static void on_drained(void *context)
     cache_reader_free(gateway->cache); /* the same */
     api_free(gateway->api);
     access_watch_stop(gateway->access);
-    removed_keys_free(gateway->removed_keys);
+    worker_keys_free(gateway->keys);
     server_close(gateway->server);
     redis_commands_free(gateway->commands); /* answers what is under way, so before who asked */
     redis_health_free(gateway->health);
@@ -284,34 +281,9 @@ static void on_drained(void *context)
     log_cache_free(gateway->log_cache);
     log_reader_free(gateway->log_reader);
     shard_watch_free(gateway->log_watch);
-    key_watch_free(gateway->key_watch);
     for (size_t i = 0; i < SIGNAL_COUNT; i++)
         uv_close((uv_handle_t *)&gateway->signals[i], NULL);
     uv_close((uv_handle_t *)&gateway->pulse, NULL);
-}
-
-/* A set that was fetched may have it by now. */
-static void on_unknown_key(void *context, const char *issuer)
-{
-    const struct gateway *gateway = context;
-
-    for (unsigned i = 0; i < gateway->front.sources.count; i++) {
-        if (strcmp(gateway->front.sources.items[i].issuer, issuer) == 0)
-            key_board_want(gateway->parts->key_board, gateway->front.sources.items[i].id);
-    }
-}
-
-static void watch_removed_keys(struct gateway *gateway)
-{
-    const struct config *config = gateway->parts->config;
-    const struct removed_keys_rules rules = {
-        .policy = gateway->front.policy,
-        .sources = &gateway->front.sources,
-        .after_ms = config->keys_removed_after_ms,
-        .ends = strcmp(config->keys_removed, "end") == 0,
-    };
-
-    removed_keys_set(gateway->removed_keys, &rules);
 }
 
 /* As the settings are now. */
@@ -321,18 +293,10 @@ static int read_front(struct gateway *gateway, struct failure *reterr)
 
     if (r == 0 && gateway->access)
         access_watch_set_policy(gateway->access, gateway->front.policy);
-    if (r == 0 && gateway->parts->worker == 0) { /* one of us is enough */
+    if (r == 0 && gateway->parts->worker == 0) /* one of us is enough */
         front_config_warn(&gateway->front);
-        health_set(gateway->metrics, HEALTH_KEYS,
-                   gateway->front.sources.count > 0 ? HEALTH_UNKNOWN : HEALTH_OFF, NULL,
-                   clock_wall_ms());
-    }
-    if (r == 0 && key_watch_set(gateway->key_watch, gateway->front.policy) < 0)
+    if (r == 0 && worker_keys_renew(gateway->keys) < 0)
         r = failure_set(reterr, -ENOMEM, "out of memory");
-    if (r == 0)
-        token_policy_set_unknown_key(gateway->front.policy, on_unknown_key, gateway);
-    if (r == 0 && gateway->removed_keys)
-        watch_removed_keys(gateway);
     return r;
 }
 
@@ -698,13 +662,9 @@ static int start_server(struct gateway *gateway, struct failure *reterr)
     r = server_new(&settings, &gateway->server, reterr);
     if (r < 0)
         return r;
-    gateway->removed_keys =
-        removed_keys_new(&gateway->loop, server_streams(gateway->server), parts->key_board,
-                         parts->worker == 0);
-    if (!gateway->removed_keys)
-        return failure_set(reterr, -ENOMEM, "out of memory");
-    watch_removed_keys(gateway);
-    return 0;
+    return worker_keys_watch_streams(gateway->keys, server_streams(gateway->server)) < 0
+               ? failure_set(reterr, -ENOMEM, "out of memory")
+               : 0;
 }
 
 static void on_pulse(uv_timer_t *timer)
@@ -729,6 +689,22 @@ static void start_signals(struct gateway *gateway)
     }
 }
 
+static int start_keys(struct gateway *gateway, struct failure *reterr)
+{
+    const struct worker_keys_settings settings = {
+        .loop = &gateway->loop,
+        .config = gateway->parts->config,
+        .front = &gateway->front,
+        .board = gateway->parts->key_board,
+        .metrics = gateway->metrics,
+        .tells = gateway->parts->worker == 0,
+    };
+
+    gateway->keys = worker_keys_new(&settings);
+    return gateway->keys ? read_front(gateway, reterr)
+                         : failure_set(reterr, -ENOMEM, "out of memory");
+}
+
 static int start(struct gateway *gateway, struct failure *reterr)
 {
     int r;
@@ -743,10 +719,7 @@ static int start(struct gateway *gateway, struct failure *reterr)
     r = audit_log_open(gateway->audit, config_audit_log(gateway->parts->config), reterr);
     if (r < 0)
         return r;
-    gateway->key_watch = key_watch_new(&(struct key_watch_settings){
-        .loop = &gateway->loop, .metrics = gateway->metrics, .tells = gateway->parts->worker == 0});
-    r = gateway->key_watch ? read_front(gateway, reterr)
-                           : failure_set(reterr, -ENOMEM, "out of memory");
+    r = start_keys(gateway, reterr);
     if (r < 0)
         return r;
     r = start_delivery(gateway, reterr);

@@ -76,6 +76,16 @@ static struct front_settings settings_of(const struct config *config,
     };
 }
 
+/* A provider signs for all its applications with one key. */
+static bool lacks_audience(const struct config *config, const struct key_sources *sources)
+{
+    for (unsigned i = 0; i < sources->count && !config->jwt_audience; i++) {
+        if (config->jwt_issuer && strcmp(sources->items[i].issuer, config->jwt_issuer) == 0)
+            return true;
+    }
+    return false;
+}
+
 int front_config_read(struct front_config *front, const struct config *config,
                       struct failure *reterr)
 {
@@ -117,6 +127,7 @@ int front_config_read(struct front_config *front, const struct config *config,
     }
     key_sources_done(&front->sources);
     front->sources = sources;
+    front->lacks_audience = lacks_audience(config, &sources);
     token_policy_free(front->policy);
     front->trust.proxies = proxies;
     front->trust.reads_forwarded = strcmp(config->client_address, "forwarded") == 0;
@@ -131,6 +142,9 @@ void front_config_warn(const struct front_config *front)
 
     for (unsigned i = 0; (warning = token_policy_warning(front->policy, i)) != NULL; i++)
         log_warn("weak_keys", "why=\"%s\"", warning);
+    if (front->lacks_audience)
+        log_warn("weak_keys", "why=\"without jwt-audience tokens that the identity provider makes for "
+                              "other applications are good here\"");
 }
 
 void front_config_done(struct front_config *front)

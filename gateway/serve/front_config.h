@@ -14,6 +14,7 @@ struct front_config {
     struct client_trust trust;
     struct token_policy *policy;
     struct key_sources sources; /* of keys that are fetched */
+    bool lacks_audience;        /* though keys of the options are */
     struct metrics *metrics; /* set before it is read */
 };
 

@@ -128,7 +128,7 @@ def test_a_discovery_document_that_lies(servers, redis, provider, lie, result):
 
 
 def test_a_server_starts_without_its_provider_and_has_the_keys_when_it_comes(servers, redis, provider):
-    provider.key("late")
+    late = provider.key("late")
     provider.stop()
     gateway = servers.gateway(redis, "--jwt-issuer", provider.issuer, *QUICK, secret=None)
     eventually(lambda: results(gateway).get("unreachable"), "nobody is there")
@@ -136,6 +136,11 @@ def test_a_server_starts_without_its_provider_and_has_the_keys_when_it_comes(ser
     provider.start(provider.port)
     eventually(lambda: kids(gateway) == ["late"], "the set is there", 60)
     eventually(lambda: health(gateway) == "ok", "all is well")
+    gateway.stop()
+    provider.stop()
+    again = servers.gateway(redis, "--jwt-issuer", provider.issuer, *QUICK, secret=None, data_dir=gateway.data_dir)
+    assert is_good(again, token(provider, late)), "the last good set is on the disk"
+    assert "without jwt-audience" in again.log()
 
 
 def test_https_by_authorities_of_a_file(servers, redis, tmp_path):
@@ -284,3 +289,24 @@ def test_streams_stay_where_the_settings_say_so(servers, redis, provider):
     eventually(lambda: says(gateway, token(provider, old)) and results(gateway)["good"] > good + 3, "it is still not")
     redis.publish(events.dump(events.post(1, "to who stays")))
     assert stream.next()["id"] == "1"
+
+
+def test_issuers_of_a_file_are_fetched_each_for_itself(servers, redis, tmp_path):
+    providers = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        providers.append(Provider(tmp_path / name))
+    servers.guests += providers
+    keys = [provider.key("one") for provider in providers]
+    listed = tmp_path / "issuers.json"
+    listed.write_text(json.dumps([
+        {"issuer": providers[0].issuer, "audience": "sluice", "discovery": True},
+        {"issuer": providers[1].issuer, "audience": "sluice", "jwks_url": providers[1].url()}]))
+    gateway = servers.gateway(redis, "--issuers-file", listed)  # and a secret
+    for provider, pair in zip(providers, keys):
+        eventually(lambda: is_good(gateway, token(provider, pair, aud="sluice")), "its keys are there")
+        assert says(gateway, token(provider, pair)).status == 401, "no audience"
+    for provider, pair in zip(providers, reversed(keys)):
+        assert says(gateway, token(provider, pair, aud="sluice")).status == 401, "a key of the other one"
+    gateway.stream(FIREHOSE).close()  # by the secret
+    assert len(fetched(gateway)) == 2 and gateway.metrics()["sluice_key_sets"] == 2
