@@ -85,7 +85,8 @@ static void test_a_proxy_header_may_come_byte_by_byte(void **state)
         uv_run(&scene.patience.loop, UV_RUN_NOWAIT);
         assert_int_equal(scene_newest()->stage,
                          i + 2 < sizeof(LINE) ? HTTP_STAGE_GATE : HTTP_STAGE_HEAD);
-        assert_true(i == 0 || http_server_is_busy(scene.server));
+        if (i > 0 && scene_newest()->stage == HTTP_STAGE_GATE)
+            assert_true(http_server_is_busy(scene.server));
     }
     expect_client(peer, GET("/a"), "192.0.2.1");
 }

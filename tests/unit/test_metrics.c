@@ -186,8 +186,8 @@ static void test_families_by_enum_stand_in_its_order(void **state)
     assert_int_equal(TOKEN_REVOKED, TOKEN_FAULT_COUNT - 1);
     metric_add(metrics, metric_at(METRIC_DISCONNECTS, DISCONNECT_TOO_SLOW), 1);
     assert_true(prints(board, "sluice_disconnects_total{code=\"too_slow\"} 1"));
-    assert_int_equal(METRIC_DISCONNECTS_ENDED - METRIC_DISCONNECTS, DISCONNECT_ENDED);
-    assert_int_equal(DISCONNECT_ENDED, DISCONNECT_REASON_COUNT - 1);
+    assert_int_equal(METRIC_DISCONNECTS_QUOTA - METRIC_DISCONNECTS, DISCONNECT_QUOTA);
+    assert_int_equal(DISCONNECT_QUOTA, DISCONNECT_REASON_COUNT - 1);
     metrics_board_free(board);
 }
 
