@@ -124,7 +124,7 @@ SITUATIONS = [
                                          visit(head(), *events(11), token="token-2")), (11,)),
     Situation("401 invalid is final", (visit(refuse(401, "invalid_token")),), (), "401"),
     Situation("a token that ends soon is renewed without a hole", (
-        visit(head(), *events(11), say({"type": "warning", "code": "token_expiring", "seconds": 60}), ("silence",),
+        visit(head(), *events(11), say({"type": "warning", "code": "token_expiring", "ms": 60000}), ("silence",),
               token="token-1"), visit(head(), *events(12), since="11", token="token-2")), (11, 12)),
 
     # --- refusals
