@@ -107,7 +107,8 @@ def test_slow_reader_is_sent_a_part_and_told_of_the_rest(servers, transport, pat
     stream.close()
 
 
-def test_named_filters_are_sampled_together(servers, redis):
+def test_named_filters_are_sampled_together(servers):
+    redis = servers.redis()
     gateway = servers.gateway(redis, "--max-owed-bytes", 65536)
     cli, recount, texts = Cli(redis), Recount(redis), write(redis.folder, "posts", 600)
     stream = gateway.stream("/v1/stream?on_slow=sample", "raw-websocket", receive_buffer=4096)
@@ -124,7 +125,8 @@ def test_named_filters_are_sampled_together(servers, redis):
     read_all(stream, recount, lambda message: recount.has_all())
 
 
-def test_tail_asks_for_it(servers, redis):
+def test_tail_asks_for_it(servers):
+    redis = servers.redis()
     gateway = servers.gateway(redis)
     cli = Cli(redis)
     cli.run("user", "add", "ada")
