@@ -44,7 +44,8 @@ class Recount:
                 self.cursor = message["id"]
             elif message.type not in CONTROL:
                 event_id = int(message["id"])
-                assert picks.is_in_part(self.posts[event_id], self.percent) and event_id not in self.had, message["id"]
+                assert event_id not in self.had, message["id"]
+                assert picks.is_in_part(self.posts[event_id], self.percent), (self.percent, message["id"])
                 self.had.add(event_id)
                 self.cursor = message["id"]
 
@@ -74,7 +75,7 @@ def read_all(stream, recount, is_done, seconds=90):
     ("ndjson", FIREHOSE, 8), ("delimited", HOME, 1), ("sse", FIREHOSE, 1), ("raw-websocket", HOME, 8)])
 def test_slow_reader_is_sent_a_part_and_told_of_the_rest(servers, transport, path, shards):
     redis = servers.redis(shards=shards) if shards > 1 else servers.redis()
-    gateway = servers.gateway(redis, "--max-owed-bytes", 65536)
+    gateway = servers.gateway(redis, "--max-owed-bytes", 65536, "--order-wait", "60s")  # nothing comes late
     cli, recount, texts = Cli(redis), Recount(redis), write(redis.folder, "posts", 600)
     cli.run("replay", write(redis.folder, "first", 1))
     [first] = [event for event in redis.log() if event["type"] == "post"]
