@@ -341,10 +341,11 @@ int outbox_append(struct outbox *outbox, struct event *event, const struct sl_cu
     assert(!tail.data || settings->format == FORMAT_WEBSOCKET);
     if (make_room(outbox) < 0)
         return -ENOMEM;
-    entry.event = settings->fields == EVENT_FIELDS_FULL
+    entry.event = settings->fields == EVENT_FIELDS_FULL || event->kind == EVENT_KEEPALIVE
                       ? event_ref(event)
                       : reducer_reduce(settings->reducer, event, settings->fields);
-    if (entry.event && entry.event->json.size == 0) { /* nothing to be said, in a dialect */
+    if (entry.event && entry.event->json.size == 0 && event->kind != EVENT_KEEPALIVE) {
+        /* nothing is said of it, in a dialect */
         entry_done(&entry);
         return 0;
     }
