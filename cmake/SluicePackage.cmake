@@ -1,11 +1,12 @@
 # What a machine that runs sluiced gets beside the programs: the unit, its settings, rules and
-# dashboard for Prometheus and Grafana. `cpack` in a build folder makes sluice_VERSION_ARCH.deb of it all.
+# dashboard for Prometheus and Grafana, configurations of proxies. `cpack` in a build folder makes sluice_VERSION_ARCH.deb of it all.
 
 install(FILES
     "${CMAKE_SOURCE_DIR}/packaging/prometheus/prometheus.yml"
     "${CMAKE_SOURCE_DIR}/packaging/prometheus/sluice-rules.yml"
     "${CMAKE_SOURCE_DIR}/packaging/grafana/sluice.json"
     DESTINATION "${CMAKE_INSTALL_DATADIR}/sluice")
+install(DIRECTORY "${CMAKE_SOURCE_DIR}/packaging/proxies" DESTINATION "${CMAKE_INSTALL_DATADIR}/sluice")
 
 # The prefix is known when it is installed, not before: /etc belongs to /usr, as usual, and an etc
 # of its own to any other prefix.

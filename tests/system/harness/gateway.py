@@ -71,6 +71,7 @@ class Gateway:
 
     def launch(self):
         """Starts the process; wait_ready() waits until it serves."""
+        self.is_told = False
         self.ready_fd, ready_write = os.pipe()
         with open(self.stderr, "ab") as stderr:
             self.process = subprocess.Popen(

@@ -1,0 +1,220 @@
+"""docs/proxies.md: each proxy that it names, with the configuration that it gives, in front of a sluiced. Clients come
+by TLS, with HTTP/1.1 and HTTP/2."""
+
+import itertools
+import json
+import os
+import subprocess
+import time
+
+import pytest
+
+from harness import events
+from harness.event_source import EventSource
+from harness.http import HttpConnection, form_bytes
+from harness.ports import steady_port
+from harness.reverse_proxies import (Apache, Caddy, Haproxy, HaproxyTcp, HaproxyTcp1, Nginx, NginxStream,
+                                     Varnish)
+from harness.streams import HttpStream
+from harness.tls import Certificate
+from harness.waiting import Deadline, eventually
+from harness.websocket import WebSocket
+
+pytestmark = pytest.mark.one_redis("a cluster changes nothing between a client and its gateway")
+FIREHOSE = "/v1/stream/firehose"
+PER_ADDRESS = 5
+SETTINGS = ("--ops-listen", "127.0.0.1:0", "--trusted-proxies", "127.0.0.1", "--keepalive-ms", 1000, "--max-connections-per-address", PER_ADDRESS)
+
+
+class CurlStream:
+    """A stream of NDJSON or SSE by HTTP/2; next() returns the next event's object."""
+
+    def __init__(self, proxy, token, accept):
+        self.process = subprocess.Popen(
+            ["curl", "-sS", "-N", "--http2", "-i", "--cacert", proxy.certificate.file, "-H", f"Accept: {accept}",
+             "-H", f"Authorization: Bearer {token}", f"https://localhost:{proxy.port}{FIREHOSE}"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0)
+        self.read = b""
+        status = self.line(Deadline(what="the status by HTTP/2"))
+        if status.split()[:2] != [b"HTTP/2", b"200"]:
+            self.close()
+            raise AssertionError(f"by HTTP/2: {status}")
+        while self.line(Deadline(what="the headers by HTTP/2")):
+            pass
+
+    def line(self, deadline):
+        while b"\n" not in self.read:
+            deadline.wait_readable(self.process.stdout)
+            some = os.read(self.process.stdout.fileno(), 65536)
+            assert some, f"curl ended: {self.read}"
+            self.read += some
+        line, self.read = self.read.split(b"\n", 1)
+        return line.rstrip(b"\r")
+
+    def next(self):
+        deadline = Deadline(what="an event by HTTP/2")
+        while True:
+            line = self.line(deadline).removeprefix(b"data: ")
+            if line.startswith(b"{"):
+                return json.loads(line)
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+@pytest.fixture(scope="module")
+def plain(module_servers, redis):
+    """A sluiced at a port that stays its own while it restarts."""
+    return module_servers.gateway(redis, *SETTINGS, listen=f"127.0.0.1:{steady_port()}")
+
+
+@pytest.fixture(scope="module")
+def gated(module_servers, redis, certificate):
+    """One that demands the PROXY protocol, and then TLS."""
+    return module_servers.gateway(redis, *SETTINGS, listen=f"127.0.0.1:{steady_port()},proxy", certificate=certificate)
+
+
+@pytest.fixture(scope="module", ids=lambda kind: kind.name,
+                params=[Nginx, Haproxy, Caddy, Apache, Varnish, HaproxyTcp, HaproxyTcp1, NginxStream])
+def proxy(request, module_servers, certificate):
+    """In front of `proxy.gateway`."""
+    kind = request.param
+    if kind.missing():
+        pytest.skip(f"not installed: {', '.join(kind.missing())}")
+    gateway = request.getfixturevalue("gated" if kind.is_relay else "plain")
+    proxy = kind(module_servers.folder / kind.name, gateway.port, certificate)
+    proxy.gateway = gateway
+    module_servers.guests.append(proxy)
+    yield proxy.start()
+    proxy.stop()
+
+
+@pytest.fixture(scope="module")
+def number():
+    """Of posts, upwards."""
+    return itertools.count(1)
+
+
+@pytest.fixture
+def post(cli, number, tmp_path):
+    """post(text): it is in the log, and published, when this returns."""
+    file = tmp_path / "posts.jsonl"
+
+    def post(text):
+        file.write_text(events.dump(events.post(next(number), text)) + "\n")
+        cli.run("replay", file)
+    return post
+
+
+def open_stream(proxy, way):
+    kind, _, version = way.partition("-")
+    token = proxy.gateway.token()
+    sent = {"Authorization": f"Bearer {token}"}
+    if kind == "websocket":
+        return WebSocket(proxy.port, FIREHOSE, headers=sent, tls=proxy.certificate.context)
+    if version == "h2":
+        return CurlStream(proxy, token, "text/event-stream" if kind == "sse" else "application/x-ndjson")
+    return HttpStream(proxy.port, FIREHOSE, kind, headers=sent, tls=proxy.certificate.context)
+
+
+def next_event(stream):
+    while True:
+        message = stream.next()
+        assert message is not None, "the stream has ended"
+        if message["type"] == "post":
+            return message
+
+
+def streams(gateway):
+    """How many it has."""
+    with HttpConnection(gateway.ready["ops_port"]) as connection:
+        text = connection.request("GET", "/metrics").text
+    return int(text.split("\nsluice_streams ")[1].split()[0])
+
+
+def nobody_is_left(gateway, seconds=None):
+    eventually(lambda: streams(gateway) == 0, "the server knows that all have left", seconds)
+
+
+WAYS = ["ndjson-h1", "sse-h1", "ndjson-h2", "sse-h2", "websocket"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_event_comes_at_once_and_who_leaves_is_noticed(proxy, post, way, number):
+    """Each before the next is published. A proxy that holds events back does so with each of them."""
+    if proxy.is_relay and way.endswith("h2"):
+        pytest.skip("sluiced speaks HTTP/1.1")
+    took = []
+    with open_stream(proxy, way) as stream:
+        eventually(lambda: streams(proxy.gateway) == 1, "the stream is there")
+        for _ in range(5):
+            text = f"tea {next(number)}"
+            post(text)
+            published = time.monotonic()
+            assert next_event(stream)["post"]["text"] == text
+            took.append(time.monotonic() - published)
+    assert min(took) < 0.15, took
+    nobody_is_left(proxy.gateway, 10)
+
+
+def status_of(proxy, source, headers):
+    """Of a stream that is opened, and the connection, to be closed."""
+    connection = HttpConnection(proxy.port, tls=proxy.certificate.context, source=source)
+    connection.send(form_bytes("GET", FIREHOSE, {**proxy.gateway.bearer(), **headers}))
+    return connection.read_head().status, connection
+
+
+def test_the_clients_address_comes_through_and_no_other(proxy):
+    """Each address may have so many streams: those of one client are full, whatever it says it is."""
+    spoofed = [{}, {"X-Forwarded-For": "198.51.100.1"}, {"X-Forwarded-For": "127.0.0.1"},
+               {"Forwarded": "for=198.51.100.1"}, {"X-Forwarded-For": "198.51.100.1, 127.0.0.1"}]
+    opened = [status_of(proxy, "127.0.0.2", {"X-Forwarded-For": f"198.51.100.{i}"})
+              for i in range(PER_ADDRESS)]
+    try:
+        assert [status for status, _ in opened] == [200] * PER_ADDRESS
+        for headers in spoofed:
+            status, connection = status_of(proxy, "127.0.0.2", headers)
+            connection.close()
+            assert status == 429, headers
+        opened.append(status_of(proxy, "127.0.0.3", {}))
+        assert opened[-1][0] == 200
+    finally:
+        for _, connection in opened:
+            connection.close()
+    nobody_is_left(proxy.gateway)
+
+
+def test_an_event_source_lives_through_a_restart(proxy, post):
+    """It gives up at any status but 200. What happened meanwhile comes, each event once, in order."""
+    source = EventSource(proxy.port, FIREHOSE, proxy.gateway.token(), proxy.certificate.context)
+    with source:
+        eventually(lambda: streams(proxy.gateway) == 1, "the stream is there")
+        post("before")
+        source.wait_texts(["before"])
+        tries = source.tries
+        proxy.gateway.stop()
+        post("meanwhile")
+        eventually(lambda: source.tries > tries, "it has tried to come back")
+        proxy.gateway.start()
+        post("after")
+        source.wait_texts(["before", "meanwhile", "after"])
+    nobody_is_left(proxy.gateway)
+
+
+def test_other_answers_pass_through(proxy):
+    """Refusals, bodies, and keeping the connection."""
+    with HttpConnection(proxy.port, tls=proxy.certificate.context) as connection:
+        assert connection.request("GET", "/healthz").status == 200
+        refused = connection.request("GET", FIREHOSE)
+        assert refused.status == 401 and refused.error["code"]
+        answer = connection.request("POST", "/v1/filters/estimate", {**proxy.gateway.bearer(), "Content-Type": "application/json"},
+                                    json.dumps({"filter": {"track": "tea " * 1000}}).encode())
+        assert answer.status == 413 and answer.error["param"], answer
