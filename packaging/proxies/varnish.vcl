@@ -37,9 +37,12 @@ sub vcl_pipe {
 
 sub vcl_backend_response {
     set beresp.do_stream = true;
+    if (beresp.status == 503 && bereq.http.Accept ~ "text/event-stream") {
+        return (error(503));
+    }
 }
 
-# While no sluiced listens Varnish answers 503, at which an EventSource gives up for good. This answer is
+# While no sluiced serves it is answered 503, at which an EventSource gives up for good. This answer is
 # an empty stream that ends: it comes back after two seconds, with its cursor.
 sub vcl_backend_error {
     if (bereq.http.Accept ~ "text/event-stream") {

@@ -1,10 +1,13 @@
 """docs/proxies.md: each proxy that it names, with the configuration that it gives, in front of a sluiced. Clients come
 by TLS, with HTTP/1.1 and HTTP/2."""
 
+import contextlib
 import itertools
 import json
 import os
+import socket
 import subprocess
+import threading
 import time
 
 import pytest
@@ -26,6 +29,35 @@ PER_ADDRESS = 5
 SETTINGS = ("--ops-listen", "127.0.0.1:0", "--trusted-proxies", "127.0.0.1", "--keepalive-ms", 1000, "--max-connections-per-address", PER_ADDRESS)
 
 
+class Unready:
+    """What a server is that is not ready yet: it answers 503 to everything."""
+
+    def __init__(self, port):
+        self.listener = socket.create_server(("127.0.0.1", port))
+        self.asked = 0
+        self.is_over = False
+        self.thread = threading.Thread(target=self.serve)
+
+    def serve(self):
+        self.listener.settimeout(0.05)
+        while not self.is_over:
+            with contextlib.suppress(OSError), self.listener.accept()[0] as connection:
+                connection.settimeout(5)
+                if connection.recv(65536):
+                    connection.sendall(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 3\r\nConnection: close\r\n"
+                                       b"Content-Type: application/json\r\n\r\n{}\n")
+                    self.asked += 1
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.is_over = True
+        self.thread.join()
+        self.listener.close()
+
+
 class CurlStream:
     """A stream of NDJSON or SSE by HTTP/2; next() returns the next event's object."""
 
@@ -35,12 +67,14 @@ class CurlStream:
              "-H", f"Authorization: Bearer {token}", f"https://localhost:{proxy.port}{FIREHOSE}"],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0)
         self.read = b""
-        status = self.line(Deadline(what="the status by HTTP/2"))
-        if status.split()[:2] != [b"HTTP/2", b"200"]:
+        try:
+            status = self.line(Deadline(what="the status by HTTP/2"))
+            assert status.split()[:2] == [b"HTTP/2", b"200"], status
+            while self.line(Deadline(what="the headers by HTTP/2")):
+                pass
+        except BaseException:
             self.close()
-            raise AssertionError(f"by HTTP/2: {status}")
-        while self.line(Deadline(what="the headers by HTTP/2")):
-            pass
+            raise
 
     def line(self, deadline):
         while b"\n" not in self.read:
@@ -203,6 +237,9 @@ def test_an_event_source_lives_through_a_restart(proxy, post):
         proxy.gateway.stop()
         post("meanwhile")
         eventually(lambda: source.tries > tries, "it has tried to come back")
+        if not proxy.is_relay:
+            with Unready(proxy.gateway.port) as unready:
+                eventually(lambda: unready.asked > 1, "it was answered 503, and has tried again")
         proxy.gateway.start()
         post("after")
         source.wait_texts(["before", "meanwhile", "after"])
