@@ -101,6 +101,18 @@ static bool is_same(struct sl_slice a, struct sl_slice b)
     return a.size == b.size && a.data == b.data;
 }
 
+/* Of a header of many lines the last are kept. */
+static void check_last_lines(struct sl_slice head, const char *name, const struct http_list *list)
+{
+    unsigned count = 0, skipped;
+
+    while (value_of(head, name, count).data)
+        count++;
+    skipped = count > HTTP_LIST_LINES ? count - HTTP_LIST_LINES : 0;
+    for (unsigned i = 0; i < HTTP_LIST_LINES; i++)
+        must(is_same(list->lines[i], value_of(head, name, skipped + i)));
+}
+
 static void check_values(struct sl_slice head, const struct http_head *read)
 {
     const struct {
@@ -127,6 +139,9 @@ static void check_values(struct sl_slice head, const struct http_head *read)
         must(is_same(read->request.extensions.lines[i],
                      value_of(head, "Sec-WebSocket-Extensions", i)));
     }
+    check_last_lines(head, "X-Forwarded-For", &read->request.forwarded_for);
+    check_last_lines(head, "X-Forwarded-Proto", &read->request.forwarded_proto);
+    check_last_lines(head, "Forwarded", &read->request.forwarded);
     must(key.size == read->request.idempotency_key.size);
     must(key.size == 0 || is_same(key, read->request.idempotency_key));
 }
