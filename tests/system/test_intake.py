@@ -25,9 +25,9 @@ def hearing(gateway):
 
 
 def subscriptions(redis):
-    """The names of those who are subscribed, at each node."""
-    return [[client["name"] for client in master.client_list() if int(client["sub"]) + int(client.get("ssub", 0)) > 0]
-            for master in redis.masters]
+    """The names of those who hear events, at each node; workers ask each other on a channel of their own."""
+    return [[client["name"] for client in master.client_list() if int(client["sub"]) + int(client.get("ssub", 0)) > 0
+             and client["name"] != "sluiced-control"] for master in redis.masters]
 
 
 class Scene:

@@ -52,6 +52,7 @@ static void start(const char *streams_socket, const char *api_socket)
         .context = &server,
     });
     assert_non_null(health);
+    redis_health_set_access(health, true);
 }
 
 static int begin(void **state)
@@ -106,6 +107,18 @@ static void test_hearing_alone_is_not_enough(void **state)
     redis_health_set_hearing(health, true);
     expect(true);
     assert_int_equal(changes, 3);
+}
+
+static void test_who_is_shut_out_must_be_known(void **state)
+{
+    (void)state;
+    start(server.socket, server.socket);
+    redis_health_set_access(health, false);
+    redis_health_set_hearing(health, true);
+    run_for_ms(3 * TIMEOUT_MS);
+    expect(false);
+    redis_health_set_access(health, true);
+    expect(true);
 }
 
 static void test_answers_alone_are_not_enough(void **state)
@@ -210,6 +223,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(test_hearing_alone_is_not_enough),
+        TEST(test_who_is_shut_out_must_be_known),
         TEST(test_answers_alone_are_not_enough),
         TEST(test_each_connection_counts),
         TEST(test_redis_that_stops_answering_is_noticed_and_its_return),
