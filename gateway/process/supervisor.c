@@ -228,6 +228,7 @@ static void step_into_office(struct supervisor *supervisor)
         private_redis_sign(settings->instance->private_redis);
 }
 
+/* Who hears that we are ready may ask at once what has happened, so that is noted first. */
 static void tell_everybody(struct supervisor *supervisor)
 {
     struct instance *instance = supervisor->settings->instance;
@@ -241,11 +242,11 @@ static void tell_everybody(struct supervisor *supervisor)
     start_notice_tell_manager(&facts);
     if (instance->has_predecessor)
         heritage_accept(&instance->heritage);
-    start_notice_tell(&supervisor->notice, &facts);
     note(supervisor, VERDICT_NOTE, "start",
          instance->has_predecessor ? "sluiced " SLUICE_VERSION
                                      " took the place of another, which has told what was before."
                                    : "sluiced " SLUICE_VERSION " began.");
+    start_notice_tell(&supervisor->notice, &facts);
 }
 
 static void note_ready(struct supervisor *supervisor, struct worker_process *worker,

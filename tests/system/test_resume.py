@@ -519,9 +519,14 @@ def test_last_looks_at_ten_thousand_events_and_no_more(servers, cli_for):
 def test_last_on_a_stream_of_many_waits_for_its_filters(servers, cli_for, is_remembered):
     redis = servers.redis()
     cli = cli_for(redis)
-    gateway = servers.gateway(redis) if is_remembered else None
-    posts_and_deletions(redis, cli)
-    gateway = gateway or servers.gateway(redis)
+    if is_remembered:
+        gateway = servers.gateway(redis)
+        with gateway.stream(FIREHOSE) as stream:
+            posts_and_deletions(redis, cli)
+            stream.until(logged(redis)[-1]["id"])
+    else:
+        posts_and_deletions(redis, cli)
+        gateway = servers.gateway(redis)
     with gateway.stream("/v1/stream?last=20", "websocket") as stream:
         for name, more in (("w1", True), ("w2", False)):
             stream.send(json.dumps({"op": "subscribe", "id": name, "filter": {"track": name},
