@@ -20,6 +20,14 @@ static const char *const results[CONTROL_RESULT_COUNT] = {
     "done",           "no_such_connection", "another_subject",
     "narrower_scope", "narrower_limits",    "token_revoked"};
 
+static const struct {
+    const char *name;
+    enum use use;
+} uses[] = {
+#define USE(symbol, name) {name, USE_##symbol},
+#include "src/model/token.def"
+};
+
 /* --- printing ------------------------------------------------------------------------------ */
 
 static void print_text(struct buffer *json, const char *name, const char *text)
@@ -57,6 +65,8 @@ static void print_token(const struct token *token, struct buffer *json)
     print_number(json, "boxes", limits->boxes);
     print_number(json, "rules", limits->rules);
     print_number(json, "sample_ppm", limits->sample_ppm);
+    for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++)
+        print_number(json, uses[i].name, token->uses[uses[i].use]);
     buffer_append_char(json, '}');
 }
 
@@ -224,6 +234,8 @@ static int read_token(const json_t *object, struct token *ret_token)
     token.limits.boxes = take_small(&members, "boxes", UINT32_MAX);
     token.limits.rules = take_small(&members, "rules", UINT32_MAX);
     token.limits.sample_ppm = take_small(&members, "sample_ppm", 1000000);
+    for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++)
+        take_number(&members, uses[i].name, &token.uses[uses[i].use]);
     *ret_token = token;
     return end(&members);
 }

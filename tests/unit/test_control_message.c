@@ -35,6 +35,8 @@ static struct control_question renewal(void)
     question.token.issued_ms = 1;
     question.token.expires_ms = 2;
     question.token.limits = (struct sl_filter_limits){1, 2, 3, 4, 5, false};
+    for (int i = 0; i < USE_COUNT; i++)
+        question.token.uses[i] = i == USE_BAD_TOKENS ? 0 : (uint64_t)i; /* of addresses only */
     return question;
 }
 
@@ -56,6 +58,8 @@ static void test_question_comes_back_as_it_went(void **state)
     assert_string_equal(message.question.token.kid, "k");
     assert_int_equal(message.question.token.scopes, question.token.scopes);
     assert_int_equal(message.question.token.expires_ms, 2);
+    assert_memory_equal(message.question.token.uses, question.token.uses,
+                        sizeof(question.token.uses));
     assert_memory_equal(&message.question.token.limits, &question.token.limits,
                         sizeof(question.token.limits));
     control_message_done(&message);
