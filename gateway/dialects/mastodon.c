@@ -181,10 +181,9 @@ static int answer_nodeinfo(const struct dialect_request *request, struct buffer 
 static int answer_credentials(const struct dialect_request *request, struct buffer *ret_body,
                               struct http_answer *ret_answer, struct http_refusal *refusal)
 {
-    enum token_fault fault = TOKEN_OK;
     struct token token;
     int r = bearer_check(request->front->policy, request->http, SL_SLICE_NONE,
-                         request->times.now_ms, &token, refusal, &fault);
+                         request->times.now_ms, &token, refusal, request->fault);
 
     (void)ret_answer;
     if (r < 0)

@@ -29,8 +29,9 @@ struct dialect_request {
     const struct http_request *http;
     const struct front_settings *front;
     struct stream_times times;
-    bool is_secure;  /* by TLS, here or at a trusted proxy */
-    bool is_private; /* the same, or from this machine: nobody else reads it */
+    bool is_secure;          /* by TLS, here or at a trusted proxy */
+    enum token_fault *fault; /* of an answer: what was wrong with the token, for log and metrics */
+    bool is_private;         /* the same, or from this machine: nobody else reads it */
 };
 
 struct dialect_route {

@@ -310,13 +310,14 @@ static void refuse_in(struct server *server, struct http_connection *connection,
 
 static int answer_in(struct server *server, struct http_connection *connection,
                      const struct dialect_match *match, const struct http_request *request,
-                     struct http_refusal *refusal)
+                     struct http_refusal *refusal, enum token_fault *ret_fault)
 {
-    const struct dialect_request asking = {request,
-                                           server->settings.front,
-                                           {.now_ms = clock_wall_ms()},
-                                           http_connection_wire(connection)->is_secure,
-                                           is_private(server, connection)};
+    const struct dialect_request asking = {.http = request,
+                                           .front = server->settings.front,
+                                           .times = {.now_ms = clock_wall_ms()},
+                                           .is_secure = http_connection_wire(connection)->is_secure,
+                                           .fault = ret_fault,
+                                           .is_private = is_private(server, connection)};
     struct http_answer answer = {.status = 200, .content_type = "application/json; charset=utf-8"};
     struct buffer body = BUFFER_INIT;
     int r = match->route->answer(&asking, &body, &answer, refusal);
@@ -350,7 +351,7 @@ static void begin_dialect(struct server *server, struct http_connection *connect
     else if (server->is_draining && !server->has_successor)
         r = refuse_draining(&refusal);
     else if (match->route->answer)
-        r = answer_in(server, connection, match, request, &refusal);
+        r = answer_in(server, connection, match, request, &refusal, &fault);
     else
         r = streams_begin_dialect(server->streams, connection, match->dialect, match->route,
                                   is_private(server, connection), head, &refusal, &fault);
@@ -432,7 +433,7 @@ static enum use_asks asks_of(const struct server *server, const struct http_requ
     enum stream_kind kind;
 
     if (match.dialect)
-        return match.route->answer ? USE_ASKS_LATER : USE_ASKS_STREAM;
+        return match.route->answer ? USE_ASKS_REQUEST : USE_ASKS_STREAM;
     if (stream_path(request->path, &kind) && kind != STREAM_PAST_COUNTS)
         return USE_ASKS_STREAM;
     return sl_slice_starts_with(request->path, SL_SLICE("/v1/")) ? USE_ASKS_REQUEST

@@ -113,6 +113,9 @@ def test_clients_find_out_whom_they_talk_to(gateway):
     assert get(gateway, "/api/v1/streaming/health").body == b"OK"
     assert get(gateway, "/api/v1/accounts/verify_credentials", gateway.bearer(sub="42")).json["id"] == "42"
     assert get(gateway, "/api/v1/accounts/verify_credentials").status == 401
+    before = gateway.metrics()['sluice_tokens_refused_total{fault="malformed"}']
+    assert get(gateway, "/api/v1/accounts/verify_credentials", {"Authorization": "Bearer x.y.z"}).status == 401
+    assert gateway.metrics()['sluice_tokens_refused_total{fault="malformed"}'] == before + 1
 
 
 def test_mastodon_py(gateway, publish):
