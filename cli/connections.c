@@ -103,7 +103,7 @@ static int ask(const struct cli *cli, const struct wish *wish, const char *metho
     if (curl && url)
         code = perform(curl, wish, method, url, answer, &status);
     if (code != CURLE_OK) {
-        result = cli_failed_with(cli, "%s", curl_easy_strerror(code));
+        result = server_tell_failure(cli, url, code);
     } else if (status != 200 && status != 204) {
         refusal_tell(cli, status, buffer_slice(answer), value_of, wish);
         result = CLI_FAILED;

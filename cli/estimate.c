@@ -269,7 +269,7 @@ static int run(struct cli *cli, int argc, char **argv)
     if (curl && url && !body.failed)
         code = post(curl, &wish, url, &body, &answer, &status);
     if (code != CURLE_OK) {
-        result = cli_failed_with(cli, "%s", curl_easy_strerror(code));
+        result = server_tell_failure(cli, url, code);
     } else if (status != 200) {
         refusal_tell(cli, status, buffer_slice(&answer), value_of, &wish);
         result = CLI_FAILED;

@@ -51,3 +51,12 @@ void server_trust(CURL *curl, const char *cacert)
     if (cacert)
         curl_easy_setopt(curl, CURLOPT_CAINFO, cacert);
 }
+
+int server_tell_failure(const struct cli *cli, const char *url, CURLcode code)
+{
+    int shown = url ? (int)strcspn(url, "?") : 0;
+
+    if (shown == 0) /* no memory for it */
+        return cli_failed_with(cli, "%s", curl_easy_strerror(code));
+    return cli_failed_with(cli, "no answer from %.*s: %s", shown, url, curl_easy_strerror(code));
+}

@@ -43,3 +43,7 @@ void server_check_token(const struct cli *cli, const char *token);
 
 /* Lets the certificates of a file vouch for the server; NULL: those of the system do. */
 void server_trust(CURL *curl, const char *cacert);
+
+/* Says that `url` did not answer, and why; of its query nothing. Returns what cli_failed_with()
+ * does. */
+int server_tell_failure(const struct cli *cli, const char *url, CURLcode code);

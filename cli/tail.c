@@ -47,9 +47,9 @@ enum { KEY_URL = 1, KEY_TOKEN, KEY_CACERT, KEY_LIMIT, KEY_PRETTY, KEY_UNCOMPRESS
 
 /* The parameters, in the order of their options. */
 static const char *const parameters[] = {
-    "track", "follow", "locations", "rule",   "language", "percent", "partition", "types",
-    "since", "until",  "last",      "fields", "max_rate", "pick",    "latest_by", "cell_degrees",
-    "on_slow"};
+    "track",     "follow", "locations", "rule",         "language", "percent",
+    "partition", "types",  "since",     "until",        "last",     "fields",
+    "max_rate",  "pick",   "latest_by", "cell_degrees", "on_slow"};
 
 enum { SINCE = 8, UNTIL = 9, PARAMETER_COUNT = sizeof(parameters) / sizeof(parameters[0]) };
 
@@ -85,8 +85,8 @@ struct tail {
 
 static void read_name(struct tail *tail, struct sl_slice name)
 {
-    static const char *const messages[] = {"disconnect", "gap",   "warning",
-                                           "cursor",     "hello", "skipped", "sampling"};
+    static const char *const messages[] = {"disconnect", "gap",     "warning", "cursor",
+                                           "hello",      "skipped", "sampling"};
 
     for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++)
         tail->is_message = tail->is_message || sl_slice_is(name, messages[i]);
@@ -269,7 +269,7 @@ static void explain(const struct tail *tail, const struct ending *ending)
     if (ending->status != 0 && ending->status != 200) {
         refusal_tell(tail->cli, ending->status, buffer_slice(&tail->line), value_of, tail);
     } else if (ending->code != CURLE_OK) {
-        cli_failed_with(tail->cli, "%s", curl_easy_strerror(ending->code));
+        server_tell_failure(tail->cli, tail->url, ending->code);
     } else if (!tail->has_disconnect) {
         cli_failed_with(tail->cli, "the stream ended without a disconnect message");
     }
