@@ -292,7 +292,10 @@ class Storm:
         self._start_redis()
 
     def kill_worker(self, _):
-        os.kill(self.rng.choice(self.gateway.workers()), signal.SIGKILL)
+        gateway, worker = self.gateway, self.rng.choice(self.gateway.workers())
+        os.kill(worker, signal.SIGKILL)
+        # A server that is told to end meanwhile says by its status that a worker died.
+        eventually(lambda: worker == gateway.pid or worker not in processes.children(gateway.pid), "its parent knows")
 
     def _kill_gateway(self):
         """The parent: the kernel kills its workers."""
