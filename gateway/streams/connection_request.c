@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "gateway/access/audit_log.h"
 #include "gateway/access/control_channel.h"
 #include "gateway/front/bearer.h"
 #include "gateway/http/form.h"
@@ -35,6 +36,7 @@ struct connection_request {
     enum place place;
     bool is_admin;
     char holder[TOKEN_SUBJECT_SIZE]; /* who asks */
+    char subject[TOKEN_SUBJECT_SIZE];
 };
 
 /* --- paths --------------------------------------------------------------------------------- */
@@ -265,12 +267,35 @@ static void on_abandoned(void *owner)
     request_free(request);
 }
 
+/* An administrator has ended connections, whosever they were. */
+static void audit_end(const struct connection_request *request, const struct control_answer *answer)
+{
+    struct audit_log *audit = request->streams->settings.audit;
+    const struct wire *wire = http_connection_wire(request->connection);
+    char room[WIRE_ADDRESS_SIZE];
+    struct buffer json;
+
+    if (!request->is_admin || request->question.operation != CONTROL_END ||
+        !audit_begin(audit, "admin", &json))
+        return;
+    audit_text(&json, "sub", sl_slice_str(request->subject));
+    audit_address(&json, wire_client_address(wire, room));
+    audit_text(&json, "operation", SL_SLICE("DELETE /v1/connections"));
+    if (request->question.id[0])
+        audit_text(&json, "connection", sl_slice_str(request->question.id));
+    else if (request->question.holder[0])
+        audit_text(&json, "of", sl_slice_str(request->question.holder));
+    audit_number(&json, "ended", answer->matched);
+    audit_end_take(audit, &json);
+}
+
 static void on_answered(void *owner, const struct control_answer *answer, bool is_complete)
 {
     struct connection_request *request = owner;
     struct http_refusal refusal;
 
     request->wait = NULL;
+    audit_end(request, answer);
     if (request->place == PLACE_ALL || answer->result == CONTROL_DONE) {
         answer_json(request, answer, is_complete);
     } else if (!is_complete) {
@@ -324,6 +349,7 @@ static int ask(struct streams *streams, struct http_connection *connection, enum
     request->place = place;
     request->is_admin = token->scopes & TOKEN_SCOPE_ADMIN;
     memcpy(request->holder, token->holder, sizeof(request->holder));
+    memcpy(request->subject, token->subject, sizeof(request->subject));
     list_append(&streams->connection_requests, &request->node);
     http_answer_later(connection, on_abandoned, request);
     r = control_channel_ask(streams->settings.control, &request->question, on_answered, request,

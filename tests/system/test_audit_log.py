@@ -113,6 +113,17 @@ def test_what_an_administrator_does(audited):
         ("admin", "root", "POST /v1/users", 201), ("admin", "root", "POST /v1/users", 409)]
 
 
+def test_whose_connections_an_administrator_ends(audited):
+    _, gateway, file = audited
+    with gateway.stream(FIREHOSE, token=gateway.token(sub="7")) as stream, gateway.connect() as connection:
+        answer = connection.request("DELETE", "/v1/connections?sub=7", gateway.bearer(sub="root", scope="admin"))
+        assert answer.json["ended"] == 1, answer
+        assert stream.until(lambda message: message.type == "disconnect")[-1]["code"] == "ended"
+    [line] = wait_for(file, 1, "admin")
+    assert (line["sub"], line["operation"], line["of"], line["ended"]) == ("root", "DELETE /v1/connections", "7", 1)
+    assert wait_for(file, 1, "stream_end")[0]["why"] == "ended"
+
+
 def test_it_is_opened_anew_by_sighup(servers, tmp_path):
     """With several workers, each of which writes."""
     redis, file = servers.redis(), tmp_path / "audit"
