@@ -341,7 +341,7 @@ int outbox_append(struct outbox *outbox, struct event *event, const struct sl_cu
     assert(!tail.data || settings->format == FORMAT_WEBSOCKET);
     if (make_room(outbox) < 0)
         return -ENOMEM;
-    entry.event = settings->fields == EVENT_FIELDS_FULL || event->kind == EVENT_KEEPALIVE
+    entry.event = settings->fields == EVENT_FIELDS_FULL
                       ? event_ref(event)
                       : reducer_reduce(settings->reducer, event, settings->fields);
     if (entry.event && entry.event->json.size == 0 && event->kind != EVENT_KEEPALIVE) {

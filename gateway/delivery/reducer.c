@@ -67,7 +67,8 @@ struct event *reducer_reduce(struct reducer *reducer, struct event *event, uint6
 {
     struct event *reduction;
 
-    if (!event_is_for_clients(event) && !(fields & EVENT_FIELDS_DIALECT))
+    if (event->kind == EVENT_KEEPALIVE ||
+        (!event_is_for_clients(event) && !(fields & EVENT_FIELDS_DIALECT)))
         return event_ref(event);
     reduction = event_find_reduction(event, fields);
     if (reduction)

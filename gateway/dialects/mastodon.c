@@ -22,23 +22,6 @@ static const char *const names[PARAMETERS] = {"access_token", "only_media", "tag
 
 /* --- streams --------------------------------------------------------------------------------- */
 
-static void ask(struct dialect_stream *asked, const char *name, struct sl_slice value)
-{
-    if (!value.data)
-        return;
-    asked->parameters[asked->parameter_count].name = name;
-    asked->parameters[asked->parameter_count++].value = value;
-}
-
-/* Parameters that are not known count for nothing. */
-static int read_form(const struct dialect_request *request, struct form *form,
-                     struct http_refusal *refusal)
-{
-    int r = form_read(form, &request->http->query, 1, refusal);
-
-    return r == -EPROTO && strcmp(refusal->code, "unknown_parameter") == 0 ? 0 : r;
-}
-
 static int ask_tag(struct dialect_stream *asked, struct sl_slice tag, struct http_refusal *refusal)
 {
     int size;
@@ -49,7 +32,7 @@ static int ask_tag(struct dialect_stream *asked, struct sl_slice tag, struct htt
         memchr(tag.data, ' ', tag.size))
         return http_refuse(refusal, 400, "bad_tag", "tag", "tag is one hashtag");
     size = snprintf(asked->room, sizeof(asked->room), "#%.*s", SL_SLICE_ARG(tag));
-    ask(asked, "track", sl_slice(asked->room, (size_t)size));
+    dialect_ask(asked, "track", sl_slice(asked->room, (size_t)size));
     return 0;
 }
 
@@ -59,13 +42,13 @@ static int read_stream(const struct dialect_request *request, enum stream_kind s
     struct sl_slice values[PARAMETERS];
     struct form form = {names, PARAMETERS, values, NULL};
     struct sl_slice since = http_trim(request->http->last_event_id);
-    int r = read_form(request, &form, refusal);
+    int r = dialect_read_form(request, &form, refusal);
 
     *asked = (struct dialect_stream){
         .stream = stream, .format = FORMAT_SSE, .is_uncompressed = true, .memory = form.memory};
-    ask(asked, "access_token", values[PARAMETER_ACCESS_TOKEN]);
+    dialect_ask(asked, "access_token", values[PARAMETER_ACCESS_TOKEN]);
     if (since.size > 0)
-        ask(asked, "since", since);
+        dialect_ask(asked, "since", since);
     if (r == 0 && sl_slice_is(values[PARAMETER_ONLY_MEDIA], "true"))
         r = http_refuse(refusal, 400, "bad_only_media", "only_media",
                         "streams of media only are not served");

@@ -45,14 +45,6 @@ static const char *const names[PARAMETERS] = {
     [PARAMETER_TRACK] = "track",
 };
 
-static void ask(struct dialect_stream *asked, const char *name, struct sl_slice value)
-{
-    if (!value.data)
-        return;
-    asked->parameters[asked->parameter_count].name = name;
-    asked->parameters[asked->parameter_count++].value = value;
-}
-
 /* --- the token ------------------------------------------------------------------------------- */
 
 static int find_token(const struct dialect_request *request, struct sl_slice *ret_jwt,
@@ -120,11 +112,11 @@ static int read_count(const struct dialect_request *request, struct sl_slice tex
         return http_refuse(refusal, 416, "bad_count", "count",
                            "count is a number from 1 to %d, or from -1 to -%d", STREAM_LAST_MAX,
                            STREAM_LAST_MAX);
-    ask(asked, "last", digits);
+    dialect_ask(asked, "last", digits);
     if (!is_negative)
         return 0;
     sl_id_print(sl_id_first_at(request->times.now_ms + COUNT_ENDS_WITHIN_MS), asked->room);
-    ask(asked, "until", sl_slice_str(asked->room));
+    dialect_ask(asked, "until", sl_slice_str(asked->room));
     return 0;
 }
 
@@ -157,20 +149,8 @@ static int read_common(const struct dialect_request *request, const struct sl_sl
     asked->format = delimited.data ? FORMAT_DELIMITED : FORMAT_NDJSON;
     if (is_true(values[PARAMETER_STALL_WARNINGS]))
         asked->options = TWITTER1_WARNINGS;
-    ask(asked, "access_token", values[PARAMETER_ACCESS_TOKEN]);
-    ask(asked, "language", values[PARAMETER_LANGUAGE]);
-    return r;
-}
-
-/* Parameters that are not known count for nothing, as there. */
-static int read_form(const struct dialect_request *request, struct form *form,
-                     struct http_refusal *refusal)
-{
-    const struct sl_slice texts[] = {request->http->query, request->http->body};
-    int r = form_read(form, texts, request->http->method == HTTP_POST ? 2 : 1, refusal);
-
-    if (r == -EPROTO && strcmp(refusal->code, "unknown_parameter") == 0)
-        return 0;
+    dialect_ask(asked, "access_token", values[PARAMETER_ACCESS_TOKEN]);
+    dialect_ask(asked, "language", values[PARAMETER_LANGUAGE]);
     return r;
 }
 
@@ -179,7 +159,7 @@ static int read_stream(const struct dialect_request *request, enum stream_kind s
 {
     struct sl_slice values[PARAMETERS];
     struct form form = {names, PARAMETERS, values, NULL};
-    int r = read_form(request, &form, refusal);
+    int r = dialect_read_form(request, &form, refusal);
 
     *asked = (struct dialect_stream){.stream = stream};
     if (r == 0)
@@ -188,9 +168,9 @@ static int read_stream(const struct dialect_request *request, enum stream_kind s
         r = check_track(values[PARAMETER_TRACK], refusal);
         if (r == 0)
             r = check_locations(values[PARAMETER_LOCATIONS], refusal);
-        ask(asked, "track", values[PARAMETER_TRACK]);
-        ask(asked, "follow", values[PARAMETER_FOLLOW]);
-        ask(asked, "locations", values[PARAMETER_LOCATIONS]);
+        dialect_ask(asked, "track", values[PARAMETER_TRACK]);
+        dialect_ask(asked, "follow", values[PARAMETER_FOLLOW]);
+        dialect_ask(asked, "locations", values[PARAMETER_LOCATIONS]);
     }
     asked->memory = form.memory;
     return r;

@@ -1,7 +1,9 @@
 #include "gateway/front/dialect.h"
 
 #include <errno.h>
+#include <string.h>
 
+#include "gateway/http/form.h"
 #include "gateway/http/http.h"
 
 static const char *const names_of[DIALECT_COUNT] = {
@@ -39,4 +41,21 @@ const struct dialect_route *dialect_find(dialect_table *table, unsigned dialects
         }
     }
     return NULL;
+}
+
+void dialect_ask(struct dialect_stream *asked, const char *name, struct sl_slice value)
+{
+    if (!value.data)
+        return;
+    asked->parameters[asked->parameter_count].name = name;
+    asked->parameters[asked->parameter_count++].value = value;
+}
+
+int dialect_read_form(const struct dialect_request *request, struct form *form,
+                      struct http_refusal *refusal)
+{
+    const struct sl_slice texts[] = {request->http->query, request->http->body};
+    int r = form_read(form, texts, request->http->method == HTTP_POST ? 2 : 1, refusal);
+
+    return r == -EPROTO && strcmp(refusal->code, "unknown_parameter") == 0 ? 0 : r;
 }

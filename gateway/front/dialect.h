@@ -18,6 +18,7 @@
 #include "gateway/http/http_answer.h"
 
 struct event;
+struct form;
 
 enum dialect_id {
     DIALECT_TWITTER1, /* Twitter's Streaming API, version 1.1 */
@@ -67,6 +68,14 @@ struct dialect {
     void (*refuse)(const struct http_refusal *refusal, struct buffer *ret_body,
                    struct http_answer *ret_answer);
 };
+
+/* For those who read the parameters of a stream: one of ours; an absent value is not asked for. */
+void dialect_ask(struct dialect_stream *asked, const char *name, struct sl_slice value);
+/* form_read() of the query and, with POST, the body; parameters that are not known count for
+ * nothing.
+ */
+int dialect_read_form(const struct dialect_request *request, struct form *form,
+                      struct http_refusal *refusal);
 
 /* All of them, by enum dialect_id. */
 typedef const struct dialect *const dialect_table[DIALECT_COUNT];
