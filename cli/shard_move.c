@@ -293,9 +293,10 @@ static bool will_have_heard(const struct shard_move *move, struct shard_node *no
     return r != -EAGAIN;
 }
 
-/* Replicas, too. Redis before 7.2 forgets who has a slot when a replica that has not heard of its
- * move is promoted, or when it is moved on by a master that has not:
- * https://github.com/redis/redis/pull/12344 */
+/* Replicas, too, also those that are said to be loading: of a replica Redis says so until it has
+ * heard of what the replica was given, which may be long ago. Redis before 7.2 forgets who has a
+ * slot when a replica that has not heard of its move is promoted, or when it is moved on by a
+ * master that has not: https://github.com/redis/redis/pull/12344 */
 static void await_heard(struct shard_move *move)
 {
     const uint64_t deadline_ms = clock_monotonic_ms() + HEARD_MS;
@@ -305,7 +306,7 @@ static void await_heard(struct shard_move *move)
     for (size_t i = 0; i < move->nodes->all && !move->unheard; i++) {
         struct shard_node *node = &move->nodes->at[i];
 
-        if (node->known.is_online && node->known.endpoint.host[0] &&
+        if (!node->known.is_failed && node->known.endpoint.host[0] &&
             !will_have_heard(move, node, epoch, deadline_ms))
             move->unheard = node;
     }

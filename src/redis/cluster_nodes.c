@@ -71,6 +71,7 @@ static int read_node(const redisReply *pairs, const struct sl_redis_endpoint *as
         return -EBADMSG;
     node->is_master = sl_slice_is(find_text(pairs, "role"), "master");
     node->is_online = sl_slice_is(find_text(pairs, "health"), "online");
+    node->is_failed = sl_slice_is(find_text(pairs, "health"), "fail");
     if (!port)
         return 0; /* it takes no connections of our kind */
     if (port->type != REDIS_REPLY_INTEGER || port->integer < 0)

@@ -22,6 +22,7 @@ struct sl_cluster_node {
     char id[SL_CLUSTER_ID_SIZE];
     struct sl_redis_endpoint endpoint; /* an empty host: the cluster has no name for it */
     bool is_master, is_online;
+    bool is_failed;  /* neither: it is loading, which of a replica may be old news */
     uint64_t shards; /* of a master, those whose slots it has: bit S is shard S */
 };
 

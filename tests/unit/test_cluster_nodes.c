@@ -21,16 +21,17 @@ static int read_nodes(const char *bytes, bool is_tls, struct sl_cluster_nodes *r
     return r;
 }
 
-#define ID_A   "a123456789012345678901234567890123456789"
-#define ID_B   "b123456789012345678901234567890123456789"
-#define ID(id) "$2\r\nid\r\n$40\r\n" id "\r\n"
-#define PORT   "$4\r\nport\r\n:7001\r\n"
-#define TLS    "$8\r\ntls-port\r\n:7101\r\n"
-#define HERE   "$8\r\nendpoint\r\n$9\r\n127.0.0.1\r\n"
-#define MASTER "$4\r\nrole\r\n$6\r\nmaster\r\n"
-#define SLAVE  "$4\r\nrole\r\n$7\r\nreplica\r\n"
-#define ONLINE "$6\r\nhealth\r\n$6\r\nonline\r\n"
-#define FAILED "$6\r\nhealth\r\n$4\r\nfail\r\n"
+#define ID_A    "a123456789012345678901234567890123456789"
+#define ID_B    "b123456789012345678901234567890123456789"
+#define ID(id)  "$2\r\nid\r\n$40\r\n" id "\r\n"
+#define PORT    "$4\r\nport\r\n:7001\r\n"
+#define TLS     "$8\r\ntls-port\r\n:7101\r\n"
+#define HERE    "$8\r\nendpoint\r\n$9\r\n127.0.0.1\r\n"
+#define MASTER  "$4\r\nrole\r\n$6\r\nmaster\r\n"
+#define SLAVE   "$4\r\nrole\r\n$7\r\nreplica\r\n"
+#define ONLINE  "$6\r\nhealth\r\n$6\r\nonline\r\n"
+#define LOADING "$6\r\nhealth\r\n$7\r\nloading\r\n"
+#define FAILED  "$6\r\nhealth\r\n$4\r\nfail\r\n"
 #define SLOTS                                                                                      \
     "$5\r\nslots\r\n*4\r\n:0\r\n:247\r\n:13907\r\n:13907\r\n" /* shards 10, 14, ..., 0             \
                                                                */
@@ -44,9 +45,9 @@ static void test_masters_and_replicas_with_their_shards(void **state)
     assert_int_equal(read_nodes("*2\r\n"
                                 "*4\r\n" SLOTS NODES "*2\r\n"
                                 "*10\r\n" ID(ID_A) PORT HERE MASTER ONLINE "*10\r\n" ID(ID_B)
-                                    PORT HERE SLAVE ONLINE "*4\r\n$5\r\nslots\r\n*0\r\n" NODES
-                                                           "*1\r\n"
-                                                           "*12\r\n" ID(ID_B) PORT TLS
+                                    PORT HERE SLAVE LOADING "*4\r\n$5\r\nslots\r\n*0\r\n" NODES
+                                                            "*1\r\n"
+                                                            "*12\r\n" ID(ID_B) PORT TLS
                                 "$8\r\nendpoint\r\n$-1\r\n" MASTER FAILED,
                                 false, &nodes),
                      0);
@@ -58,9 +59,10 @@ static void test_masters_and_replicas_with_their_shards(void **state)
     assert_true(nodes.at[0].shards & 1);
     assert_true(nodes.at[0].shards >> 10 & 1);
     assert_false(nodes.at[0].shards >> 1 & 1);
-    assert_false(nodes.at[1].is_master);
+    assert_false(nodes.at[0].is_failed);
+    assert_false(nodes.at[1].is_master || nodes.at[1].is_online || nodes.at[1].is_failed);
     assert_int_equal(nodes.at[1].shards, 0);
-    assert_true(nodes.at[2].is_master && !nodes.at[2].is_online);
+    assert_true(nodes.at[2].is_master && nodes.at[2].is_failed && !nodes.at[2].is_online);
     assert_int_equal(nodes.at[2].shards, 0);
     assert_string_equal(nodes.at[2].endpoint.host, asked.host);
     sl_cluster_nodes_done(&nodes);
