@@ -249,7 +249,7 @@ int sl_redis_cluster_connect(struct sl_redis_cluster *cluster, struct sl_redis_n
     }
     sl_redis_connection_close(connection);
     cluster->is_in_doubt = true;
-    note_failure(node, r, failure.text);
+    note_failure(node, r, r == -EREMOTE ? "its shards are elsewhere by now" : failure.text);
     return failure_set(reterr, node->error, "%s", node->why.text);
 }
 
