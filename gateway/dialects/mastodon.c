@@ -177,9 +177,10 @@ static int answer_credentials(const struct dialect_request *request, struct buff
 
 /* --- refusals -------------------------------------------------------------------------------- */
 
-static void refuse(const struct http_refusal *refusal, struct buffer *ret_body,
-                   struct http_answer *ret_answer)
+static void refuse(const struct http_request *http, const struct http_refusal *refusal,
+                   struct buffer *ret_body, struct http_answer *ret_answer)
 {
+    (void)http;
     ret_answer->content_type = "application/json; charset=utf-8";
     buffer_append_str(ret_body, "{\"error\":");
     buffer_append_json_string(ret_body, sl_slice_str(refusal->message));

@@ -197,9 +197,10 @@ static int read_firehose(const struct dialect_request *request, struct dialect_s
 /* --- refusals -------------------------------------------------------------------------------- */
 
 /* Clients look at nothing but the status. */
-static void refuse(const struct http_refusal *refusal, struct buffer *ret_body,
-                   struct http_answer *ret_answer)
+static void refuse(const struct http_request *http, const struct http_refusal *refusal,
+                   struct buffer *ret_body, struct http_answer *ret_answer)
 {
+    (void)http;
     ret_answer->status = refusal->status == 400   ? 406
                          : refusal->status == 429 ? 420
                                                   : refusal->status;

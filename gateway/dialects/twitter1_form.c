@@ -1,45 +1,23 @@
 /* twitter1_form.c - the JSON of an event is read, and another one written.
  *
- * Once for all clients of this dialect, so jansson is quick enough. An id that is no number, as
- * users of other producers may have, becomes a number by its hash, and is told as it is by
- * `id_str`.
- */
+ * Once for all clients of this dialect, so jansson is quick enough. An id that is no number is told
+ * as it is by `id_str`. */
 #include "gateway/dialects/twitter1_form.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
-#include "base/stable_hash.h"
 #include "gateway/dialects/event_json.h"
+#include "gateway/dialects/tweet_id.h"
 #include "gateway/dialects/twitter1_entities.h"
 #include "src/model/id.h"
 
-static bool is_number(struct sl_slice id)
-{
-    if (id.size == 0 || id.size > 18 || (id.data[0] == '0' && id.size > 1))
-        return false;
-    for (size_t i = 0; i < id.size; i++) {
-        if (id.data[i] < '0' || id.data[i] > '9')
-            return false;
-    }
-    return true;
-}
-
 static json_t *number_of(struct sl_slice id)
 {
-    uint64_t hash = 0;
-
-    if (!id.data)
-        return json_null();
-    if (is_number(id))
-        return json_integer(strtoll(id.data, NULL, 10));
-    for (size_t i = 0; i < id.size; i++)
-        hash = stable_hash(hash ^ (unsigned char)id.data[i]);
-    return json_integer((json_int_t)(hash & SL_ID_MAX));
+    return id.data ? json_integer(tweet_id_number(id)) : json_null();
 }
 
 /* Tue Aug 06 02:23:21 +0000 2013 */

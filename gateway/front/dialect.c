@@ -7,7 +7,10 @@
 #include "gateway/http/http.h"
 
 static const char *const names_of[DIALECT_COUNT] = {
-    [DIALECT_TWITTER1] = "twitter1", [DIALECT_MASTODON] = "mastodon"};
+    [DIALECT_TWITTER1] = "twitter1",
+    [DIALECT_MASTODON] = "mastodon",
+    [DIALECT_TWITTER2] = "twitter2",
+};
 
 int dialects_parse(struct sl_slice names, unsigned *ret_dialects, struct failure *reterr)
 {

@@ -23,6 +23,7 @@ struct form;
 enum dialect_id {
     DIALECT_TWITTER1, /* Twitter's Streaming API, version 1.1 */
     DIALECT_MASTODON, /* Mastodon's streaming API */
+    DIALECT_TWITTER2, /* X's API, version 2: its streams */
     DIALECT_COUNT
 };
 
@@ -64,9 +65,10 @@ struct dialect {
     /* Appends what a client gets instead of the event, or of a message of ours: JSON, or with
      * Server-Sent Events the whole block. Nothing: the client is not told. 0; -ENOMEM. */
     int (*render)(const struct event *event, uint64_t options, struct buffer *ret_text);
-    /* The same refusal, in this dialect: fills status, type and headers, appends the body. */
-    void (*refuse)(const struct http_refusal *refusal, struct buffer *ret_body,
-                   struct http_answer *ret_answer);
+    /* The same refusal of `http`, in this dialect: fills status, type and headers, appends the
+     * body. */
+    void (*refuse)(const struct http_request *http, const struct http_refusal *refusal,
+                   struct buffer *ret_body, struct http_answer *ret_answer);
 };
 
 /* For those who read the parameters of a stream: one of ours; an absent value is not asked for. */

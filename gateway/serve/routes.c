@@ -289,14 +289,15 @@ static bool is_private(const struct server *server, const struct http_connection
 }
 
 static void refuse_in(struct server *server, struct http_connection *connection,
-                      const struct dialect *dialect, const struct http_refusal *refusal)
+                      const struct dialect *dialect, const struct http_request *request,
+                      const struct http_refusal *refusal)
 {
     struct buffer body = BUFFER_INIT, headers = BUFFER_INIT;
     struct http_answer answer = {.status = refusal->status};
 
     server_count_refusal(server, refusal);
     http_refusal_append_headers(refusal, &headers);
-    dialect->refuse(refusal, &body, &answer);
+    dialect->refuse(request, refusal, &body, &answer);
     if (body.failed || headers.failed) {
         http_answer_refusal(connection, refusal);
     } else {
@@ -357,7 +358,7 @@ static void begin_dialect(struct server *server, struct http_connection *connect
                                   is_private(server, connection), head, &refusal, &fault);
     server_count_token_fault(server, connection, fault);
     if (r < 0)
-        refuse_in(server, connection, match->dialect, &refusal);
+        refuse_in(server, connection, match->dialect, request, &refusal);
 }
 
 /* --- connections --- */

@@ -1,0 +1,19 @@
+/* gateway/dialects/twitter2_problem.h - refusals as X's API 2 says them: application/problem+json.
+ *
+ *     {"type":"https://api.x.com/2/problems/invalid-request","title":"Invalid Request","detail":
+ *      "One or more parameters to your request was invalid.","status":400,"errors":[{"message":
+ *      "...","parameters":{"partition":["21"]}}]}
+ */
+#pragma once
+
+#include <jansson.h>
+
+#include "base/buffer.h"
+#include "gateway/http/http.h"
+#include "gateway/http/http_answer.h"
+
+#define TWITTER2_PROBLEMS "https://api.x.com/2/problems/"
+
+/* `http` is what is refused: its parameters are repeated. As dialect.refuse(). */
+void twitter2_refuse(const struct http_request *http, const struct http_refusal *refusal,
+                     struct buffer *ret_body, struct http_answer *ret_answer);
