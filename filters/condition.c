@@ -10,6 +10,7 @@
 #include "filters/ascii.h"
 #include "filters/box.h"
 #include "filters/sample.h"
+#include "filters/verbatim.h"
 
 static uint32_t take_varint(struct sl_slice *rest)
 {
@@ -555,6 +556,10 @@ static bool holds_of_post(const struct sl_condition *condition, const struct sl_
         return near_holds(operand, words);
     case SL_CONDITION_POLYGON:
         return polygon_holds(operand, event);
+    case SL_CONDITION_WHOLE_WORD:
+        return sl_whole_word_holds(operand, words);
+    case SL_CONDITION_VERBATIM:
+        return sl_verbatim_holds(operand, words);
     case SL_CONDITION_ANYTHING:
     case SL_CONDITION_ALL:
     case SL_CONDITION_ANY:

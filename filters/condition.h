@@ -10,6 +10,8 @@
  *     all, any      two or more conditions, sorted
  *     not           one condition
  *     keyword       its tokens, see struct sl_condition_token
+ *     whole word    the same
+ *     verbatim      the term, in normal form
  *     hashtag ...   the name, in normal form
  *     users         a sorted set of user ids, see sl_condition_users_have()
  *     author ...    a user id, or a login in normal form
@@ -60,6 +62,8 @@ enum sl_condition_kind {
     SL_CONDITION_SAMPLE,
     SL_CONDITION_NEAR,
     SL_CONDITION_POLYGON,
+    SL_CONDITION_WHOLE_WORD, /* this and the next: verbatim.h */
+    SL_CONDITION_VERBATIM,
 };
 
 /* Terms of words near each other, words of all terms, words between them. */
@@ -92,7 +96,7 @@ void sl_condition_builder_done(struct sl_condition_builder *builder);
 
 void sl_condition_add(struct sl_condition_builder *builder, enum sl_condition_kind kind,
                       const void *operand, size_t size);
-/* SL_CONDITION_KEYWORD, or SL_CONDITION_PLACE, from at least one token. */
+/* SL_CONDITION_KEYWORD, _WHOLE_WORD or _PLACE, from at least one token. */
 void sl_condition_add_tokens(struct sl_condition_builder *builder, enum sl_condition_kind kind,
                              struct sl_slice normal, const struct sl_token_list *tokens);
 void sl_condition_add_url(struct sl_condition_builder *builder, struct sl_slice host,

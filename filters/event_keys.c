@@ -7,6 +7,7 @@
 #include "filters/index_keys.h"
 
 #include "filters/ascii.h"
+#include "filters/verbatim.h"
 
 uint64_t sl_key_of_url(const struct sl_index_keys *index, uint64_t host_hash, struct sl_slice path)
 {
@@ -84,6 +85,22 @@ static void add_url(const struct sl_index_keys *index, const struct sl_words *wo
             return;
         domain = sl_slice_from(domain, (size_t)(dot - domain.data) + 1);
     }
+}
+
+static void add_verbatim(const struct sl_index_keys *index, const struct sl_words *words,
+                         struct buffer *keys)
+{
+    struct sl_stretches stretches = {.words = words};
+    struct sl_link_words link_words = {.words = words};
+    struct sl_slice written, bare;
+
+    while (sl_stretches_next(&stretches, &written, &bare)) {
+        push(keys, sl_key_of_text(index, SL_KEY_VERBATIM, written));
+        if (bare.size != written.size)
+            push(keys, sl_key_of_text(index, SL_KEY_VERBATIM, bare));
+    }
+    while (sl_link_words_next(&link_words, &written))
+        push(keys, sl_key_of_text(index, SL_KEY_LINK_WORD, written));
 }
 
 static void add_place(const struct sl_index_keys *index, const struct sl_token_list *place,
@@ -183,6 +200,8 @@ void sl_event_keys(const struct sl_index_keys *index, const struct sl_event_view
     add_name(index, SL_KEY_REPOST_OF_LOGIN, &words->repost_of_login, keys);
     for (size_t i = 0; i < words->urls.count; i++)
         add_url(index, words, &words->urls.items[i], keys);
+    if (index->verbatim_filters > 0)
+        add_verbatim(index, words, keys);
     add_place(index, &words->place, keys);
     add_language(index, event->lang, keys);
     add_country(index, event->country, keys);

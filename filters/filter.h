@@ -20,6 +20,8 @@ struct sl_filter_text {
     struct sl_slice track, follow, locations, rule;     /* selectors: any of them may match */
     bool firehose;                                      /* selector: everything */
     struct sl_slice language, sample, partition, types; /* restrictors: all of them must match */
+    /* `track` is read as by Twitter's Streaming API 1.1: docs/dialects/twitter1.md. */
+    bool track_is_verbatim;
 };
 
 struct sl_filter_limits {

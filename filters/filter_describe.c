@@ -209,6 +209,7 @@ static void describe(struct description *description, const struct sl_condition 
         [SL_CONDITION_LANGUAGE] = "language ",
         [SL_CONDITION_COUNTRY] = "country ",
         [SL_CONDITION_SAMPLE] = NULL,
+        [SL_CONDITION_VERBATIM] = "exactly ",
     };
     struct sl_slice operand = condition->operand;
 
@@ -224,6 +225,10 @@ static void describe(struct description *description, const struct sl_condition 
         break;
     case SL_CONDITION_NOT:
         describe_not(description, operand);
+        break;
+    case SL_CONDITION_WHOLE_WORD:
+        say(description, "the whole word ");
+        describe_tokens(description, operand, false);
         break;
     case SL_CONDITION_KEYWORD:
     case SL_CONDITION_PLACE:

@@ -286,6 +286,7 @@ static int add_entry(struct sl_filter_index *index, struct sl_filter *filter, ui
     index->heap_bytes += entry_heap_bytes(entry);
     entry->cost = entry_cost(entry);
     index->cost += entry->cost;
+    index->keys.verbatim_filters += entry->filter->has_verbatim;
     *ret_number = number;
     return 0;
 
@@ -300,6 +301,7 @@ static void remove_entry(struct sl_filter_index *index, struct sl_entry *entry, 
     assert(index->heap_bytes >= entry_heap_bytes(entry));
     index->heap_bytes -= entry_heap_bytes(entry);
     index->cost -= entry->cost;
+    index->keys.verbatim_filters -= entry->filter->has_verbatim;
     if (takes_deletes(entry))
         unlink_delete(index, entry, number);
     remove_identity(index, identity_of(index, entry->filter), number);

@@ -14,6 +14,8 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "filters/verbatim.h"
+
 #define NO_KEY UINT64_MAX /* nothing in the event is sure when it is true */
 /* On top of the cost of a language or country: they are taken where there is nothing else, however
  * rare they seem while an index is new. All terms of a rule together stay below NO_KEY. */
@@ -134,6 +136,16 @@ static uint64_t add_keyword(struct chooser *chooser, struct sl_slice operand)
     }
     push(chooser, best);
     return best_cost;
+}
+
+static uint64_t add_whole_word(struct chooser *chooser, struct sl_slice operand)
+{
+    uint64_t cost = add_keyword(chooser, operand);
+    struct sl_slice word;
+
+    if (sl_whole_word_is_of_links(operand, &word))
+        cost += add_text_key(chooser, SL_KEY_LINK_WORD, word);
+    return cost;
 }
 
 static uint64_t add_place(struct chooser *chooser, struct sl_slice operand)
@@ -317,6 +329,10 @@ static uint64_t add_condition(struct chooser *chooser, const struct sl_condition
         return add_any(chooser, operand);
     case SL_CONDITION_KEYWORD:
         return add_keyword(chooser, operand);
+    case SL_CONDITION_WHOLE_WORD:
+        return add_whole_word(chooser, operand);
+    case SL_CONDITION_VERBATIM:
+        return add_text_key(chooser, SL_KEY_VERBATIM, operand);
     case SL_CONDITION_HASHTAG:
         return add_text_key(chooser, SL_KEY_HASHTAG, operand);
     case SL_CONDITION_MENTION:

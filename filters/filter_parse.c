@@ -13,6 +13,7 @@
 #include "filters/parse.h"
 #include "filters/sample.h"
 #include "filters/scan.h"
+#include "filters/verbatim.h"
 
 enum {
     PHRASE_MAX_LENGTH = 60,
@@ -59,7 +60,6 @@ static int parse_track(struct sl_parse *parse, struct sl_slice track, uint32_t m
     size_t mark;
     int r;
 
-    begin_member(parse, "track", track);
     r = check_phrases(parse, track, max);
     if (r < 0)
         return r;
@@ -227,8 +227,11 @@ static int parse_selectors(struct sl_parse *parse, const struct sl_filter_text *
 {
     int r = 0;
 
-    if (text->track.data)
-        r = parse_track(parse, text->track, limits->track);
+    if (text->track.data) {
+        begin_member(parse, "track", text->track);
+        r = text->track_is_verbatim ? sl_parse_verbatim_track(parse, text->track, limits->track)
+                                    : parse_track(parse, text->track, limits->track);
+    }
     if (r == 0 && text->follow.data)
         r = parse_follow(parse, text->follow, limits->follow);
     if (r == 0 && text->locations.data)
@@ -301,7 +304,10 @@ static int parse_filter(struct sl_parse *parse, const struct sl_filter_text *tex
     view.condition = sl_slice(conditions->data, selectors);
     view.languages = sl_slice_from(buffer_slice(conditions), selectors);
     *ret_filter = filter_make(parse, &view, kinds);
-    return *ret_filter ? 0 : -ENOMEM;
+    if (!*ret_filter)
+        return -ENOMEM;
+    (*ret_filter)->has_verbatim = text->track.data && text->track_is_verbatim;
+    return 0;
 }
 
 int sl_filter_new_warned(const struct sl_filter_text *text, const struct sl_filter_limits *limits,

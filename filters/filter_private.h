@@ -14,6 +14,7 @@ struct sl_filter {
     uint32_t key_size;
     struct sl_filter_sizes sizes;
     uint8_t kinds;
+    bool has_verbatim; /* whole words or verbatim terms, which events are asked for apart */
     char key[];
 };
 

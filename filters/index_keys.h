@@ -21,6 +21,7 @@ struct sl_index_keys {
     struct sl_postings postings; /* everything but places on the map */
     struct sl_box_grid grid;
     struct sl_rarity rarity;
+    uint32_t verbatim_filters; /* how many ask for what verbatim.h finds */
 };
 
 /* --- the side of the filter --------------------------------------------------------------- */
@@ -76,6 +77,8 @@ enum sl_key_kind {
     SL_KEY_LANGUAGE, /* first subtag */
     SL_KEY_COUNTRY,  /* in capitals */
     SL_KEY_TYPE,     /* of those that ask for everything */
+    SL_KEY_VERBATIM, /* this and the next only if somebody asks: verbatim.h */
+    SL_KEY_LINK_WORD,
 };
 
 static inline uint64_t sl_key_of_hash(const struct sl_index_keys *index, enum sl_key_kind kind,

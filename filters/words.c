@@ -46,6 +46,7 @@ void sl_words_free(struct sl_words *words)
 static void forget(struct sl_words *words)
 {
     buffer_clear(&words->bytes);
+    words->text_size = 0;
     words->tokens.count = 0;
     words->hashtags.count = 0;
     words->mentions.count = 0;
@@ -180,6 +181,7 @@ int sl_words_read(struct sl_words *words, const struct sl_event_view *event)
 
     forget(words);
     r = read_text(words, event->text);
+    words->text_size = (uint32_t)words->bytes.size;
     if (r == 0)
         r = sl_token_map_expect(words->map, words->tokens.count);
     if (r == 0)

@@ -73,6 +73,7 @@ enum { SL_WORDS_MAX = INT32_MAX };
 struct sl_words {
     struct sl_word_key key;
     struct buffer bytes;          /* all normal forms; offsets point in here */
+    uint32_t text_size;           /* of the text, with the hosts of its links: the first of them */
     struct sl_token_list tokens;  /* of the text, with barriers between (never first or last) */
     struct sl_token_map *map;     /* hash -> tokens */
     struct sl_name_list hashtags; /* has:hashtags is count > 0, and so on */

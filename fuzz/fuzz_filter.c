@@ -72,7 +72,7 @@ static struct sl_slice some_field(const struct fields *fields, size_t number)
 static struct sl_filter_text filter_text(uint8_t present, uint8_t flags,
                                          const struct fields *fields)
 {
-    struct sl_filter_text text = {.firehose = flags & 1};
+    struct sl_filter_text text = {.firehose = flags & 1, .track_is_verbatim = flags & 0x40};
     struct sl_slice *const members[] = {&text.track,    &text.follow, &text.locations, &text.rule,
                                         &text.language, &text.sample, &text.partition, &text.types};
 

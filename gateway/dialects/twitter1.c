@@ -64,12 +64,15 @@ static int find_token(const struct dialect_request *request, struct sl_slice *re
 
 static int check_track(struct sl_slice track, struct http_refusal *refusal)
 {
-    while (track.size > 0) {
-        struct sl_slice phrase = http_next_element(&track, ',');
+    while (track.data) {
+        const char *comma = memchr(track.data, ',', track.size);
+        size_t size = comma ? (size_t)(comma - track.data) : track.size;
+        struct sl_slice phrase = http_trim(sl_slice(track.data, size));
 
-        if (phrase.size > PHRASE_MAX_BYTES)
+        if (phrase.size == 0 || phrase.size > PHRASE_MAX_BYTES)
             return http_refuse(refusal, 406, "bad_track", "track",
-                               "a phrase of track has more than %d bytes", PHRASE_MAX_BYTES);
+                               "a phrase of track has 1 to %d bytes", PHRASE_MAX_BYTES);
+        track = comma ? sl_slice_from(track, size + 1) : SL_SLICE_NONE;
     }
     return 0;
 }
@@ -168,6 +171,7 @@ static int read_stream(const struct dialect_request *request, enum stream_kind s
         r = check_track(values[PARAMETER_TRACK], refusal);
         if (r == 0)
             r = check_locations(values[PARAMETER_LOCATIONS], refusal);
+        asked->track_is_verbatim = true;
         dialect_ask(asked, "track", values[PARAMETER_TRACK]);
         dialect_ask(asked, "follow", values[PARAMETER_FOLLOW]);
         dialect_ask(asked, "locations", values[PARAMETER_LOCATIONS]);

@@ -375,6 +375,7 @@ static int read_filter(const struct sl_slice *values, struct stream_request *req
         .sample = stream == STREAM_SAMPLE && !percent.data ? SL_SLICE("1") : percent,
         .partition = values[PARAMETER_PARTITION],
         .types = stream == STREAM_TRENDS ? SL_SLICE("post") : values[PARAMETER_TYPES],
+        .track_is_verbatim = request->track_is_verbatim,
     };
     const struct sl_filter_limits limits = stream_request_limits(request);
     struct sl_filter_warnings warnings;

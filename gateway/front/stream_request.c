@@ -431,8 +431,11 @@ int stream_request_read_asked(const struct front_settings *settings,
                               struct stream_request *ret_request, struct http_refusal *refusal,
                               enum token_fault *ret_fault)
 {
-    struct stream_request request = {
-        .stream = asked->stream, .format = asked->format, .since = SINCE_NOW, .gather_ms = -1};
+    struct stream_request request = {.stream = asked->stream,
+                                     .format = asked->format,
+                                     .since = SINCE_NOW,
+                                     .gather_ms = -1,
+                                     .track_is_verbatim = asked->track_is_verbatim};
     struct sl_slice values[PARAMETER_COUNT] = {0};
     int r;
 

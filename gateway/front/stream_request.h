@@ -43,6 +43,7 @@ struct stream_request {
     bool samples_when_slow;              /* is sent a part of its posts then */
     bool cursors;                        /* wants {"type":"cursor"} with each keep-alive */
     bool hello;                          /* wants {"type":"hello"} first */
+    bool track_is_verbatim;              /* see struct sl_filter_text */
     bool echo_protocol;                  /* the client offered sluice.v1 */
     enum stream_encoding encoding;
     uint8_t window_bits; /* see delivery/client.h */
@@ -123,8 +124,9 @@ enum { DIALECT_PARAMETERS_MAX = 12, DIALECT_ROOM_SIZE = 256 };
 struct dialect_stream {
     enum stream_kind stream;
     enum stream_format format;
-    bool is_uncompressed; /* whatever the client takes */
-    uint64_t options;     /* of how events are said: event_fields_of_dialect() */
+    bool is_uncompressed;   /* whatever the client takes */
+    bool track_is_verbatim; /* see struct sl_filter_text */
+    uint64_t options;       /* of how events are said: event_fields_of_dialect() */
     struct {
         const char *name; /* of a parameter of that stream */
         struct sl_slice value;

@@ -14,6 +14,7 @@ static const char *const words[] = {
     "#北京",      "#北京#天气", "@alice",    "@Bob",     "@张三你", "$usd",    "$100",
     "12:30",      "x_1",        "สวย",       "カラオケ", "#2024年", "한국",    "İstanbul",
     "ﬁsh",        "he\u0301",   "\u00ADcat", "12",       "a.b",
+    "example",    "com",        "p",         "example.com/a/b",
 };
 static const char *const gaps[] = {" ", " ",      " ", "",   "",  ", ", "。",
                                    "-", "\u3000", "/", "\n", "#", "@"};
@@ -242,7 +243,7 @@ static struct sl_slice some_track(struct random *random, struct random_room *roo
 
         for (uint32_t j = 0; j < terms; j++) {
             put(room, PICK(random, words));
-            put(room, j + 1 < terms ? " " : "，");
+            put(room, j + 1 < terms ? " " : random_one_in(random, 2) ? "，" : ",");
         }
     }
     return since(room, start);
@@ -295,6 +296,7 @@ static struct sl_filter_text some_filter_text(struct random *random, struct rand
 
     if (random_one_in(random, 3))
         text.track = some_track(random, room);
+    text.track_is_verbatim = random_one_in(random, 4);
     if (random_one_in(random, 6))
         text.follow = some_follow(random, room);
     if (random_one_in(random, 6))

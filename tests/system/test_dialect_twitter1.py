@@ -3,6 +3,7 @@
 import json
 import queue
 import threading
+from urllib.parse import quote
 
 import pytest
 
@@ -98,6 +99,8 @@ def test_tokens_and_methods(gateway, publish, carry, method):
 @pytest.mark.parametrize("target, status", [
     (FILTER, 406),
     (f"{FILTER}?track=" + "x" * 61, 406),
+    (f"{FILTER}?track=%C3%A9" + "x" * 59, 406),
+    (f"{FILTER}?track=tea,,milk", 406),
     (f"{FILTER}?locations=1,2,3", 406),
     (f"{FILTER}?locations=170,-20,-170,-10", 406),
     (f"{FILTER}?follow=%40%40", 406),
@@ -118,6 +121,33 @@ def test_a_bad_token_is_401_in_plain_text(gateway):
     for headers in ({"Authorization": "Bearer x.y.z"}, oauth("x.y.z"), {"Authorization": "OAuth oauth_nonce=\"n\""}):
         answer = refusal(gateway, f"{FILTER}?track=tea", headers=headers)
         assert answer.status == 401 and answer.headers["content-type"].startswith("text/plain")
+
+
+# Twitter's own examples: what finds a phrase, and what does not.
+TRACK = {
+    "Twitter": (["TWITTER", '"Twitter"', "twitter.", "#twitter", "@twitter", "http://twitter.com"],
+                ["TwitterTracker", "#newtwitter"]),
+    "Twitter's": (["I like Twitter's new design"], ["Someday I'd like to visit @Twitter's office"]),
+    "twitter api,twitter streaming": (
+        ["The Twitter API is awesome", "The twitter streaming service is fast", "Twitter has a streaming API"],
+        ["I'm new to Twitter"]),
+    "example.com": (["Someday I will visit example.com"], ["There is no example.com/foobarbaz"]),
+    "example.com/foobarbaz": (["example.com/foobarbaz", "www.example.com/foobarbaz"], ["example.com"]),
+    "www.example.com/foobarbaz": ([], ["www.example.com/foobarbaz"]),
+    "example com": (["example.com", "foo.example.com/bar", "yet another example of a dot com boom!"], ["example"]),
+    "helm's-alee": (["helm's-alee"], ["#helm's-alee"]),
+    "touché": (["touché", "TOUCHÉ"], ["touche"]),
+}
+
+
+def test_track_finds_what_twitter_found(gateway, publish):
+    number = 114677036876000
+    for track, (found, missed) in TRACK.items():
+        with gateway.stream(f"{FILTER}?track={quote(track)},endofrow", method="POST") as stream:
+            for text in [*missed, *found, "endofrow"]:
+                number += 1
+                publish(events.post(number, text))
+            assert [stream.next().json["text"] for _ in range(len(found) + 1)] == [*found, "endofrow"]
 
 
 def test_unknown_parameters_count_for_nothing(gateway, publish):

@@ -62,6 +62,8 @@ static void test_each_kind_of_condition_has_its_words(void **state)
                 "(\"a\", \"b\", \"c d\" near each other, at most 1 other word between) and "
                 "(\"night\", \"train\" near each other, at most 3 other words between)");
     expect_rule("\"b a\"~0", "\"a\", \"b\" side by side in any order");
+    expect(&(struct sl_filter_text){.track = SL_SLICE("Tea tea's"), .track_is_verbatim = true},
+           "posts and deletions with the whole word \"tea\" and exactly tea's");
     expect_rule("point_radius:[2 48 5km]", "within 5 km of longitude 2, latitude 48");
 }
 
