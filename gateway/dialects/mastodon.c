@@ -1,5 +1,6 @@
-/* mastodon.c - Mastodon's streaming API over Server-Sent Events: its paths, parameters and
- * refusals, and the requests by which its clients find out whom they talk to.
+/* mastodon.c - Mastodon's streaming API: its paths, its parameters over Server-Sent Events, its
+ * refusals, and the requests by which its clients find out whom they talk to. Its WebSocket is in
+ * mastodon_socket.c.
  *
  * The path decides, not Accept. Direct messages and lists are none that a stream of ours brings. */
 #include <errno.h>
@@ -9,10 +10,11 @@
 #include "gateway/dialects/dialects.h"
 #include "gateway/dialects/event_json.h"
 #include "gateway/dialects/mastodon_form.h"
+#include "gateway/dialects/mastodon_socket.h"
 #include "gateway/front/bearer.h"
 #include "gateway/http/form.h"
 
-enum { KEEPALIVE_MS = 15000, TAG_MAX_BYTES = 200 };
+enum { KEEPALIVE_MS = 15000 };
 
 #define MASTODON_VERSION "4.2.0 (compatible; Sluice " SLUICE_VERSION ")"
 
@@ -26,11 +28,10 @@ static int ask_tag(struct dialect_stream *asked, struct sl_slice tag, struct htt
 {
     int size;
 
+    if (mastodon_check_tag(tag, refusal) < 0)
+        return -EPROTO;
     if (sl_slice_starts_with(tag, SL_SLICE("#")))
         tag = sl_slice_from(tag, 1);
-    if (tag.size == 0 || tag.size > TAG_MAX_BYTES || memchr(tag.data, ',', tag.size) ||
-        memchr(tag.data, ' ', tag.size))
-        return http_refuse(refusal, 400, "bad_tag", "tag", "tag is one hashtag");
     size = snprintf(asked->room, sizeof(asked->room), "#%.*s", SL_SLICE_ARG(tag));
     dialect_ask(asked, "track", sl_slice(asked->room, (size_t)size));
     return 0;
@@ -192,6 +193,8 @@ static void refuse(const struct http_request *http, const struct http_refusal *r
 #define GET .methods = DIALECT_GET, .allow = "GET, OPTIONS"
 
 static const struct dialect_route routes[] = {
+    {.path = "/api/v1/streaming", GET, .open = mastodon_open},
+    {.path = "/api/v1/streaming/", GET, .open = mastodon_open},
     {.path = "/api/v1/streaming/user", GET, .read = read_user},
     {.path = "/api/v1/streaming/public", GET, .read = read_public},
     {.path = "/api/v1/streaming/public/local", GET, .read = read_public},
@@ -214,6 +217,12 @@ const struct dialect mastodon = {
     .max_keepalive_ms = KEEPALIVE_MS,
     .greeting = ":)\n",
     .keepalive = ":thump\n",
+    .find_token = mastodon_find_token,
     .render = mastodon_render,
+    .hear = mastodon_hear,
+    .complain = mastodon_complain,
+    .complains_of_first = true,
+    .echoes_protocol = true,
+    .close_of = mastodon_close_of,
     .refuse = refuse,
 };

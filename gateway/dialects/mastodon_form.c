@@ -172,48 +172,62 @@ static json_t *status_of(const json_t *event)
                      "poll");
 }
 
-/* --- blocks ---------------------------------------------------------------------------------- */
+/* --- events ---------------------------------------------------------------------------------- */
 
-static void begin_block(const struct event *event, const char *name, struct buffer *text)
+/* A status, or the id of what was deleted. */
+static int append_payload(const struct event *event, const json_t *json, struct buffer *text)
+{
+    json_t *status;
+    int r;
+
+    if (event->kind == EVENT_DELETE) {
+        buffer_append_slice(text, event_json_text(json_object_get(json, "post"), "id"));
+        return 0;
+    }
+    status = status_of(json);
+    r = status ? event_json_append(status, 0, text) : -ENOMEM;
+    json_decref(status);
+    return r;
+}
+
+static void append_block(const struct event *event, const char *name, struct sl_slice payload,
+                         struct buffer *text)
 {
     buffer_append_format(text, "event: %s\n", name);
     if (event->id)
         buffer_append_format(text, "id: %" PRIu64 "\n", event->id);
     buffer_append_str(text, "data: ");
+    buffer_append_slice(text, payload);
+    buffer_append_str(text, "\n\n");
 }
 
-static int append_status(const struct event *event, const json_t *json, struct buffer *text)
+static void append_object(const char *name, struct sl_slice payload, struct buffer *text)
 {
-    json_t *status = status_of(json);
-    int r = status ? 0 : -ENOMEM;
-
-    if (status) {
-        begin_block(event, "update", text);
-        r = event_json_append(status, 0, text);
-        buffer_append_str(text, "\n\n");
-    }
-    json_decref(status);
-    return r;
+    buffer_append_format(text, "{\"event\":\"%s\",\"payload\":", name);
+    buffer_append_json_string(text, payload);
+    buffer_append_char(text, '}');
 }
 
 int mastodon_render(const struct event *event, uint64_t options, struct buffer *ret_text)
 {
+    const char *name = event->kind == EVENT_DELETE ? "delete" : "update";
+    struct buffer payload = BUFFER_INIT;
     json_t *json;
-    int r = 0;
+    int r;
 
-    (void)options;
     if (event->kind != EVENT_POST && event->kind != EVENT_DELETE)
         return 0;
     json = event_json_read(event);
     if (!json)
         return -ENOMEM;
-    if (event->kind == EVENT_POST) {
-        r = append_status(event, json, ret_text);
-    } else {
-        begin_block(event, "delete", ret_text);
-        buffer_append_slice(ret_text, event_json_text(json_object_get(json, "post"), "id"));
-        buffer_append_str(ret_text, "\n\n");
-    }
+    r = append_payload(event, json, &payload);
+    if (r == 0 && options & MASTODON_ON_WEBSOCKET)
+        append_object(name, buffer_slice(&payload), ret_text);
+    else if (r == 0)
+        append_block(event, name, buffer_slice(&payload), ret_text);
+    if (payload.failed || ret_text->failed)
+        r = -ENOMEM;
+    buffer_done(&payload);
     json_decref(json);
-    return r < 0 || ret_text->failed ? -ENOMEM : 0;
+    return r;
 }

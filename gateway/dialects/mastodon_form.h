@@ -1,10 +1,12 @@
-/* gateway/dialects/mastodon_form.h - an event as Mastodon's streaming API says it over Server-Sent
- * Events.
+/* gateway/dialects/mastodon_form.h - an event as Mastodon's streaming API says it.
  *
  * A post is an `update` with a status, whose content is HTML; a deletion is a `delete` with the id.
- * Nothing else has a counterpart. A block has its `id:` inside, so that a browser that comes back
- * goes on where it was. Lines end by LF, and no block is without event and data: there are clients
- * that cannot bear either (docs/dialects/mastodon.md). */
+ * Nothing else has a counterpart.
+ *
+ * Over Server-Sent Events a block has its `id:` inside, so that a browser that comes back goes on
+ * where it was. Lines end by LF, and no block is without event and data: there are clients that
+ * cannot bear either (docs/dialects/mastodon.md). On a WebSocket an event is an object, whose
+ * `payload` is the status as text; the stream that it belongs to is added at its end. */
 #pragma once
 
 #include <jansson.h>
@@ -12,6 +14,8 @@
 
 #include "base/buffer.h"
 #include "gateway/intake/event.h"
+
+enum { MASTODON_ON_WEBSOCKET = 1 << 0 }; /* the options */
 
 int mastodon_render(const struct event *event, uint64_t options, struct buffer *ret_text);
 

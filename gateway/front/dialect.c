@@ -54,6 +54,20 @@ void dialect_ask(struct dialect_stream *asked, const char *name, struct sl_slice
     asked->parameters[asked->parameter_count++].value = value;
 }
 
+struct sl_slice dialect_query_token(const struct http_request *http)
+{
+    const struct sl_slice begin = SL_SLICE("access_token=");
+    struct sl_slice rest = http->query;
+
+    while (rest.size > 0) {
+        struct sl_slice pair = http_next_element(&rest, '&');
+
+        if (sl_slice_starts_with(pair, begin))
+            return sl_slice_from(pair, begin.size);
+    }
+    return SL_SLICE_NONE;
+}
+
 int dialect_read_form(const struct dialect_request *request, struct form *form,
                       struct http_refusal *refusal)
 {

@@ -5,6 +5,28 @@
  * same for all. Events are said once for all clients that want them in the same way, as reductions
  * are made (delivery/reducer.h).
  *
+ * On a WebSocket (a route with open()) a client may have several streams at once, each with a name
+ * and with its own tail at the end of what it is sent; or one, that it changes:
+ *
+ *  - open() reads the request, as read() does. What it asks for begins at once, or waits for a
+ *    message; or it asks for no stream (struct dialect_stream, `first`).
+ *  - hear() reads a message, and says which stream is to be opened or closed. Opened again by its
+ *    name, a stream is replaced, goes on with other parameters where it was, or stays (`again`).
+ *  - complain() says a refusal as a message; with `complaint_code` the connection ends then.
+ *  - close_of() says how the connection is closed, where that is not as for our own streams.
+ *
+ * Each event is a frame of text, and must be a JSON object where there are tails; quiet
+ * connections are kept alive by pings. Nothing of ours is said besides. When one stream must end,
+ * the connection does.
+ *
+ *     .path = "/subscribe", .methods = DIALECT_GET, .allow = "GET, OPTIONS", .open = open_it
+ *
+ *     asked->first = requires_hello ? DIALECT_WAITS : DIALECT_BEGINS;   in open_it()
+ *     message->act = DIALECT_OPEN;                                      in hear()
+ *     message->asked.again = DIALECT_CONTINUES;
+ *
+ * with no name and no tail is one stream that each message gives other parameters.
+ *
  * The tables stand in gateway/dialects; the setting `dialects` says which of them are served. */
 #pragma once
 
@@ -14,6 +36,7 @@
 #include "base/buffer.h"
 #include "base/failure.h"
 #include "base/slice.h"
+#include "gateway/front/disconnect.h"
 #include "gateway/front/stream_request.h"
 #include "gateway/http/http_answer.h"
 
@@ -44,9 +67,24 @@ struct dialect_route {
      * -EPROTO: *refusal; -ENOMEM. */
     int (*read)(const struct dialect_request *request, struct dialect_stream *ret_asked,
                 struct http_refusal *refusal);
+    /* The same for a WebSocket, also beside read(); without that there is nothing else here. */
+    int (*open)(const struct dialect_request *request, struct dialect_stream *ret_asked,
+                struct http_refusal *refusal);
     /* Or an answer: its body goes to `ret_body`. 0, -EPROTO, -ENOMEM. */
     int (*answer)(const struct dialect_request *request, struct buffer *ret_body,
                   struct http_answer *ret_answer, struct http_refusal *refusal);
+};
+
+/* What a message on a WebSocket asks for. */
+struct dialect_message {
+    enum { DIALECT_IGNORE, DIALECT_OPEN, DIALECT_CLOSE } act;
+    struct dialect_stream asked; /* to be opened; or its name, which need not be there */
+};
+
+/* How a WebSocket ends. */
+struct dialect_close {
+    uint16_t code; /* WEBSOCKET_CLOSE_NO_STATUS: none is said */
+    const char *reason;
 };
 
 enum { DIALECT_GET = 1 << HTTP_GET, DIALECT_POST = 1 << HTTP_POST };
@@ -65,6 +103,16 @@ struct dialect {
     /* Appends what a client gets instead of the event, or of a message of ours: JSON, or with
      * Server-Sent Events the whole block. Nothing: the client is not told. 0; -ENOMEM. */
     int (*render)(const struct event *event, uint64_t options, struct buffer *ret_text);
+    /* What a client says on a WebSocket: text. 0: *ret_message, whose `asked` is ended with
+     * dialect_stream_done(); -EPROTO: *refusal; -ENOMEM. */
+    int (*hear)(struct sl_slice text, const struct stream_times *times,
+                struct dialect_message *ret_message, struct http_refusal *refusal);
+    /* The refusal of what a message asks, as one; nothing: it is not told. */
+    void (*complain)(const struct http_refusal *refusal, struct buffer *ret_text);
+    uint16_t complaint_code; /* with which such a connection is closed; 0: it goes on */
+    bool complains_of_first; /* and says so, too, of what the request asks for, not over HTTP */
+    bool echoes_protocol;    /* the first subprotocol is chosen, whatever it is */
+    struct dialect_close (*close_of)(enum disconnect_reason why); /* NULL: as ours */
     /* The same refusal of `http`, in this dialect: fills status, type and headers, appends the
      * body. */
     void (*refuse)(const struct http_request *http, const struct http_refusal *refusal,
@@ -73,6 +121,8 @@ struct dialect {
 
 /* For those who read the parameters of a stream: one of ours; an absent value is not asked for. */
 void dialect_ask(struct dialect_stream *asked, const char *name, struct sl_slice value);
+/* `access_token` of the query, as it is written there: nothing in a token needs an escape. */
+struct sl_slice dialect_query_token(const struct http_request *http);
 /* form_read() of the query and, with POST, the body; parameters that are not known count for
  * nothing.
  */

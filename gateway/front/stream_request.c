@@ -381,23 +381,34 @@ static int understand_opened(const struct front_settings *settings, struct sl_sl
     return r < 0 ? r : stream_parameters_check_until(request, times->now_ms, refusal);
 }
 
+/* One that is opened on its connection. */
+static struct stream_request beginning_of(const struct stream_request *connection,
+                                          enum stream_kind stream)
+{
+    return (struct stream_request){
+        .stream = stream,
+        .format = FORMAT_WEBSOCKET,
+        .token = connection->token,
+        .encoding = stream == STREAM_HOME ? ENCODING_NONE : connection->encoding,
+        .since = SINCE_NOW,
+        .gather_ms = -1,
+    };
+}
+
 int stream_request_read_opened(const struct front_settings *settings,
                                const struct stream_request *connection, struct sl_slice path,
                                const struct stream_times *times, struct stream_request *ret_request,
                                struct http_refusal *refusal)
 {
-    struct stream_request request = {.format = FORMAT_WEBSOCKET,
-                                     .token = connection->token,
-                                     .since = SINCE_NOW,
-                                     .gather_ms = -1};
+    struct stream_request request;
     struct sl_slice values[PARAMETER_COUNT], query;
     struct form form = {stream_parameter_names, PARAMETER_COUNT, values, NULL};
+    enum stream_kind stream;
     int r;
 
-    if (!cut_path(path, &request.stream, &query) || request.stream == STREAM_MANY)
+    if (!cut_path(path, &stream, &query) || stream == STREAM_MANY)
         return refuse_path(refusal);
-    if (request.stream != STREAM_HOME)
-        request.encoding = connection->encoding;
+    request = beginning_of(connection, stream);
     r = understand_opened(settings, query, times, &form, &request, refusal);
     form_done(&form);
     if (r < 0) {
@@ -449,6 +460,30 @@ int stream_request_read_asked(const struct front_settings *settings,
         r = stream_wire_choose_encoding(settings, asked->stream, http, &request, refusal);
     if (r == 0)
         r = read_parameters(settings, http, values, times, &request, refusal);
+    if (r == 0)
+        r = stream_parameters_check_until(&request, times->now_ms, refusal);
+    if (r < 0) {
+        stream_request_done(&request);
+        return r;
+    }
+    *ret_request = request;
+    return 0;
+}
+
+int stream_request_read_asked_opened(const struct front_settings *settings,
+                                     const struct stream_request *connection,
+                                     const struct dialect_stream *asked,
+                                     const struct stream_times *times,
+                                     struct stream_request *ret_request,
+                                     struct http_refusal *refusal)
+{
+    const struct http_request http = {.method = HTTP_GET, .is_upgrade = true};
+    struct stream_request request = beginning_of(connection, asked->stream);
+    struct sl_slice values[PARAMETER_COUNT] = {0};
+    int r;
+
+    place_parameters(asked, values);
+    r = read_parameters(settings, &http, values, times, &request, refusal);
     if (r == 0)
         r = stream_parameters_check_until(&request, times->now_ms, refusal);
     if (r < 0) {

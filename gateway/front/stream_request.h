@@ -134,6 +134,20 @@ struct dialect_stream {
     unsigned parameter_count;
     char room[DIALECT_ROOM_SIZE]; /* for one that is no part of the request */
     char *memory;                 /* to which the values point */
+    /* On a WebSocket: its name, by which messages speak of it (never sent; may be empty), and what
+     * goes before the closing brace of all that it is sent (absent: nothing). */
+    struct sl_slice name, tail;
+    enum {
+        DIALECT_REPLACES, /* the stream that has its name, if there is one; begins by its `since` */
+        DIALECT_CONTINUES, /* the same, but goes on where that was; or, of DIALECT_WAITS */
+        DIALECT_KEEPS      /* that: this one is not opened */
+    } again;
+    enum {
+        DIALECT_BEGINS, /* at once */
+        DIALECT_WAITS,  /* for a message that opens one: where it begins counts for that, if it
+                           continues */
+        DIALECT_IDLES   /* the request asks for no stream: only messages do */
+    } first;            /* of a route's open() */
 };
 void dialect_stream_done(struct dialect_stream *asked);
 /* As stream_request_read(), of a token that has been found; refusals name our parameters. `dialect`
@@ -143,6 +157,14 @@ int stream_request_read_asked(const struct front_settings *settings,
                               const struct http_request *http, const struct stream_times *times,
                               struct stream_request *ret_request, struct http_refusal *refusal,
                               enum token_fault *ret_fault);
+/* The same for a stream that is opened on the connection that another request has got, as
+ * stream_request_read_opened(). */
+int stream_request_read_asked_opened(const struct front_settings *settings,
+                                     const struct stream_request *connection,
+                                     const struct dialect_stream *asked,
+                                     const struct stream_times *times,
+                                     struct stream_request *ret_request,
+                                     struct http_refusal *refusal);
 /* Its filters have names, and come by messages. */
 static inline bool stream_request_takes_rules(const struct stream_request *request)
 {

@@ -333,6 +333,23 @@ static int answer_in(struct server *server, struct http_connection *connection,
     return r;
 }
 
+/* 0; -EPROTO: what is asked for in this way is none of the route's. */
+static int check_way(const struct server *server, const struct dialect_route *route,
+                     const struct http_head *head, struct http_refusal *refusal)
+{
+    const struct http_request *request = &head->request;
+
+    if (head->lacks_length && request->method == HTTP_POST)
+        return refuse_length(refusal);
+    if (!(route->methods & 1u << request->method) || (request->is_upgrade && !route->open))
+        return refuse_method(route->allow, refusal);
+    if (request->is_upgrade)
+        return check_upgrade(server, head, refusal);
+    if (route->read || route->answer)
+        return 0;
+    return http_refuse(refusal, 426, "upgrade_required", NULL, "this path is for WebSockets only");
+}
+
 static void begin_dialect(struct server *server, struct http_connection *connection,
                           const struct dialect_match *match, const struct http_head *head)
 {
@@ -345,15 +362,12 @@ static void begin_dialect(struct server *server, struct http_connection *connect
         answer_options(connection, request, match->route->allow);
         return;
     }
-    if (head->lacks_length && request->method == HTTP_POST)
-        r = refuse_length(&refusal);
-    else if (!(match->route->methods & 1u << request->method) || request->is_upgrade)
-        r = refuse_method(match->route->allow, &refusal);
-    else if (server->is_draining && !server->has_successor)
+    r = check_way(server, match->route, head, &refusal);
+    if (r == 0 && server->is_draining && !server->has_successor)
         r = refuse_draining(&refusal);
-    else if (match->route->answer)
+    else if (r == 0 && match->route->answer)
         r = answer_in(server, connection, match, request, &refusal, &fault);
-    else
+    else if (r == 0)
         r = streams_begin_dialect(server->streams, connection, match->dialect, match->route,
                                   is_private(server, connection), head, &refusal, &fault);
     server_count_token_fault(server, connection, fault);

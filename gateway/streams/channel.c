@@ -289,29 +289,13 @@ void channel_init(struct channel *channel, struct stream *stream,
     tell_metric(channel, true);
 }
 
-#define TAIL_BEGIN ",\"stream\":\""
-
-int channel_set_name(struct channel *channel, struct sl_slice name)
+int channel_set_name(struct channel *channel, struct sl_slice name, struct sl_slice tail)
 {
-    struct buffer tail = BUFFER_INIT;
-
-    buffer_append_str(&tail, TAIL_BEGIN);
-    buffer_append_slice(&tail, name);
-    buffer_append_char(&tail, '"');
-    if (tail.failed) {
-        buffer_done(&tail);
-        return -ENOMEM;
-    }
-    channel->client.tail = buffer_slice(&tail); /* channel_done() frees it */
-    return 0;
-}
-
-struct sl_slice channel_name(const struct channel *channel)
-{
-    const struct sl_slice tail = channel->client.tail;
-    const size_t begin = sizeof(TAIL_BEGIN) - 1;
-
-    return tail.data ? sl_slice(tail.data + begin, tail.size - begin - 1) : SL_SLICE_NONE;
+    channel->name = mem_strndup(name.data ? name.data : "", name.size);
+    channel->name_size = name.size;
+    if (tail.data)
+        channel->client.tail = sl_slice(mem_strndup(tail.data, tail.size), tail.size);
+    return channel->name && (!tail.data || channel->client.tail.data) ? 0 : -ENOMEM;
 }
 
 /* Many may have the same filter: it is kept once. */
@@ -425,10 +409,12 @@ void channel_evict(struct channel *channel, enum disconnect_reason reason)
     if (stream->stage != STREAM_LIVE || stream->end > STREAM_EVICTED)
         return;
     channel_suspend(channel, reason);
-    if (channel_is_opened(channel))
+    if (channel_is_opened(channel) && !channel->request.dialect) {
         turn_schedule(stream->streams->settings.turn, &stream->turn_end);
-    else
+    } else {
+        channel_suspend(&stream->own, reason); /* no dialect says that a stream has ended */
         stream_end(stream, STREAM_EVICTED);
+    }
 }
 
 void channel_leave_delivery(struct channel *channel)
@@ -454,18 +440,23 @@ void channel_leave_delivery(struct channel *channel)
 void channel_log_end(const struct channel *channel, const char *why)
 {
     const struct stream_request *request = &channel->request;
+    struct sl_slice name = channel_name(channel);
     char subject[LOG_QUOTE_SIZE];
 
     log_info("stream_end",
              "connection=\"%s\" subject=%s stream=%s transport=%s filters=%zu filter_bytes=%zu "
              "seconds=%.1f "
              "events=%" PRIu64 " bytes=%" PRIu64 " why=%s%s%.*s",
-             channel->stream->connection_id, log_quote(sl_slice_str(request->token.subject), subject),
+             channel->stream->connection_id,
+             log_quote(sl_slice_str(request->token.subject), subject),
              stream_kind_name(request->stream), stream_format_name(request->format),
              channel->left_filters, channel->left_filter_bytes,
              (double)(now_of(channel) - channel->opened_ms) / 1000, channel->client.sent_events,
-             channel->client.sent_bytes, why, channel_is_opened(channel) ? " opened=" : "",
-             SL_SLICE_ARG(channel_name(channel)));
+             channel->client.sent_bytes, why,
+             !name.data         ? ""
+             : request->dialect ? " opened=yes"
+                                : " opened=",
+             SL_SLICE_ARG(request->dialect ? SL_SLICE("") : name));
 }
 
 void channel_done(struct channel *channel)
@@ -475,4 +466,5 @@ void channel_done(struct channel *channel)
     stream_request_done(&channel->request);
     list_remove(&channel->stream->channels, &channel->node);
     mem_free((char *)channel->client.tail.data);
+    mem_free(channel->name);
 }

@@ -26,7 +26,9 @@ struct channel {
     struct list_node node;         /* in stream->channels */
     struct stream_request request; /* its filter is NULL once it has left delivery */
     struct rule_set
-        *rules; /* if it takes rules; NULL once it has left delivery, which frees them */
+        *rules;       /* if it takes rules; NULL once it has left delivery, which frees them */
+    char *name;       /* by which it was opened, and ... */
+    size_t name_size; /* ... its bytes; NULL: the stream's own */
     struct filter_share filters; /* what they cost */
     struct user_questions user_questions;
     uint64_t opened_ms; /* clock of the loop */
@@ -43,16 +45,20 @@ struct channel *channel_of(const struct client *client);
 
 static inline bool channel_is_opened(const struct channel *channel)
 {
-    return channel->client.tail.data != NULL;
+    return channel->name != NULL;
 }
-/* By which it was opened; empty: the stream's own. */
-struct sl_slice channel_name(const struct channel *channel);
+/* By which it was opened; absent: the stream's own. */
+static inline struct sl_slice channel_name(const struct channel *channel)
+{
+    return sl_slice(channel->name, channel->name_size);
+}
 
 /* `request` and `filters` are the channel's from now on. */
 void channel_init(struct channel *channel, struct stream *stream,
                   const struct stream_request *request, const struct filter_share *filters);
-/* It is opened, by this name, which needs no escapes in JSON. 0; -ENOMEM. */
-int channel_set_name(struct channel *channel, struct sl_slice name);
+/* It is opened, by this name; `tail` (absent: nothing) goes before the closing brace of all that it
+ * is sent. 0; -ENOMEM. */
+int channel_set_name(struct channel *channel, struct sl_slice name, struct sl_slice tail);
 void channel_done(struct channel *channel); /* it has left delivery */
 
 /* It begins by these, in this order: it joins delivery, is told what comes before the first event,

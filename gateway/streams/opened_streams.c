@@ -1,7 +1,9 @@
-/* opened_streams.c - streams that the client of /v1/stream opens by their paths, on its connection.
+/* opened_streams.c - streams that the client of /v1/stream opens by their paths, on its connection,
+ * and those of dialects, by messages of theirs.
  *
  * Each is checked as if it had been asked for by itself, and is a channel with a name. What it is
- * sent ends with that name, so that all who use the same names share lanes and frames. */
+ * sent ends with that name, or as the dialect says, so that all who use the same names share lanes
+ * and frames. */
 #include <assert.h>
 #include <errno.h>
 
@@ -57,45 +59,102 @@ void opened_streams_close(struct channel *channel)
     stream_close_channel(channel, "client");
 }
 
+/* A stream that is permitted, and what it takes. */
+struct opening {
+    struct sl_slice name, tail;
+    struct stream_request request;
+    struct filter_share share;
+};
+
 /* NULL: out of memory. */
-static struct channel *channel_new(struct stream *stream, struct sl_slice name,
-                                   struct stream_request *request, struct filter_share *share)
+static struct channel *channel_new(struct stream *stream, const struct opening *opening)
 {
+    struct filter_share share = opening->share;
+    struct stream_request request = opening->request;
     struct channel *channel = mem_zalloc(sizeof(*channel));
 
     if (!channel) {
-        stream_filters_settle(stream->streams, &request->token, 0, share);
-        stream_request_done(request);
+        stream_filters_settle(stream->streams, &request.token, 0, &share);
+        stream_request_done(&request);
         return NULL;
     }
-    channel_init(channel, stream, request, share);
+    channel_init(channel, stream, &request, &share);
     channel->client.dictionary = stream->own.client.dictionary;
-    if (channel_set_name(channel, name) < 0) {
+    if (channel_set_name(channel, opening->name, opening->tail) < 0) {
         stream_close_channel(channel, "internal");
         return NULL;
     }
     return channel;
 }
 
-int opened_streams_open(struct stream *stream, struct sl_slice name, struct sl_slice path,
-                        struct channel **ret_channel, struct http_refusal *refusal)
+/* `replaced` NULL: none. */
+static int put(struct stream *stream, struct channel *replaced, const struct opening *opening,
+               struct channel **ret_channel)
 {
-    struct channel *replaced = opened_streams_find(stream, name);
-    struct filter_share share = replaced ? replaced->filters : (struct filter_share){0};
-    struct stream_request request;
-    int r = check_room(stream, replaced, refusal);
-
-    if (r == 0)
-        r = stream_check_opened(stream, path, &share, &request, refusal);
-    if (r < 0)
-        return r;
     if (replaced) {
-        replaced->filters = (struct filter_share){0}; /* `share` has them */
+        replaced->filters = (struct filter_share){0}; /* opening->share has them */
         opened_streams_close(replaced);
     }
-    *ret_channel = channel_new(stream, name, &request, &share);
+    *ret_channel = channel_new(stream, opening);
     if (!*ret_channel)
         return -ENOMEM;
     stream_audit_open(*ret_channel);
     return channel_join(*ret_channel);
+}
+
+int opened_streams_open(struct stream *stream, struct sl_slice name, struct sl_slice path,
+                        struct channel **ret_channel, struct http_refusal *refusal)
+{
+    struct channel *replaced = opened_streams_find(stream, name);
+    struct opening opening = {.name = name};
+    struct buffer tail = BUFFER_INIT;
+    int r = check_room(stream, replaced, refusal);
+
+    if (replaced)
+        opening.share = replaced->filters;
+    if (r == 0)
+        r = stream_check_opened(stream, path, &opening.share, &opening.request, refusal);
+    if (r < 0)
+        return r;
+    buffer_append_str(&tail, ",\"stream\":\"");
+    buffer_append_slice(&tail, name); /* which needs no escapes */
+    buffer_append_char(&tail, '"');
+    opening.tail = buffer_slice(&tail);
+    r = tail.failed ? -ENOMEM : put(stream, replaced, &opening, ret_channel);
+    buffer_done(&tail);
+    return r;
+}
+
+/* Whoever has all that there is goes on with what comes next. */
+static void go_on(struct channel *channel, struct stream_request *request)
+{
+    deliver_client_flush(&channel->client);
+    if (!channel->client.catcher && deliver_client_is_served(&channel->client)) {
+        request->since = SINCE_NOW;
+    } else {
+        request->since = SINCE_CURSOR;
+        request->since_cursor = channel_cursor(channel);
+    }
+}
+
+int opened_streams_open_asked(struct stream *stream, const struct dialect_stream *asked,
+                              struct channel **ret_channel, struct http_refusal *refusal)
+{
+    struct channel *replaced = opened_streams_find(stream, asked->name);
+    struct opening opening = {.name = asked->name, .tail = asked->tail};
+    int r;
+
+    *ret_channel = NULL;
+    if (replaced && asked->again == DIALECT_KEEPS)
+        return 0;
+    if (replaced)
+        opening.share = replaced->filters;
+    r = check_room(stream, replaced, refusal);
+    if (r == 0)
+        r = stream_check_asked(stream, asked, &opening.share, &opening.request, refusal);
+    if (r < 0)
+        return r;
+    if (replaced && asked->again == DIALECT_CONTINUES)
+        go_on(replaced, &opening.request);
+    return put(stream, replaced, &opening, ret_channel);
 }

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "gateway/access/connection_id.h"
+#include "gateway/front/dialect.h"
 #include "gateway/http/http_bodies.h"
 #include "gateway/http/turn.h"
 #include "gateway/http/websocket_reader.h"
@@ -97,10 +98,11 @@ struct stream {
 struct websocket {
     struct stream stream; /* first */
     struct websocket_reader reader;
-    struct buffer pong; /* payload of the last ping that was not answered */
-    bool has_ping;      /* `pong` is one */
-    bool was_closed;    /* the peer's close frame has come, or none will be read */
-    uint64_t pinged_ms; /* last ping of ours without an answer; 0: none */
+    struct buffer pong;        /* payload of the last ping that was not answered */
+    bool has_ping;             /* `pong` is one */
+    bool was_closed;           /* the peer's close frame has come, or none will be read */
+    uint64_t pinged_ms;        /* last ping of ours without an answer; 0: none */
+    struct dialect_talk *talk; /* with a client of a dialect; NULL: it is one of ours */
 };
 
 /* Neither its own doing nor its peer's has begun to end it. */
@@ -181,6 +183,11 @@ int stream_check_request(struct streams *streams, struct stream_request *request
 int stream_check_opened(const struct stream *stream, struct sl_slice path,
                         struct filter_share *share, struct stream_request *ret_request,
                         struct http_refusal *refusal);
+
+/* The same for what is asked for in a dialect. */
+int stream_check_asked(const struct stream *stream, const struct dialect_stream *asked,
+                       struct filter_share *share, struct stream_request *ret_request,
+                       struct http_refusal *refusal);
 
 /* --- stream_memory.c --- */
 
@@ -264,6 +271,15 @@ void named_filters_message(struct websocket *websocket, struct sl_slice message)
  * besides ends it. */
 void named_filters_token_message(struct websocket *websocket, struct sl_slice message);
 
+/* --- dialect_talk.c --- */
+
+/* A WebSocket of a dialect has begun, which asked for `asked`; or for what is refused. */
+void dialect_talk_begin(struct websocket *websocket, const struct dialect_stream *asked,
+                        const struct http_refusal *refused);
+void dialect_talk_message(struct websocket *websocket, struct sl_slice text);
+/* How it is closed, once it is evicted. */
+struct dialect_close dialect_talk_close(const struct websocket *websocket);
+
 /* --- opened_streams.c --- */
 
 enum { OPENED_STREAMS_MAX = 16 /* of a connection */ };
@@ -275,6 +291,9 @@ size_t opened_streams_and_rules(const struct stream *stream);
  * -ENOMEM. */
 int opened_streams_open(struct stream *stream, struct sl_slice name, struct sl_slice path,
                         struct channel **ret_channel, struct http_refusal *refusal);
+/* The same in a dialect. *ret_channel NULL: there is one already, which stays. */
+int opened_streams_open_asked(struct stream *stream, const struct dialect_stream *asked,
+                              struct channel **ret_channel, struct http_refusal *refusal);
 void opened_streams_close(struct channel *channel);
 /* NULL: none has this name. */
 struct channel *opened_streams_find(const struct stream *stream, struct sl_slice name);

@@ -10,6 +10,8 @@
 
 #include "base/clock.h"
 #include "gateway/delivery/deliver.h"
+#include "gateway/front/dialect.h"
+#include "gateway/front/event_fields.h"
 #include "gateway/streams/stream.h"
 #include "src/model/id.h"
 
@@ -166,26 +168,48 @@ int stream_check_request(struct streams *streams, struct stream_request *request
     return r < 0 ? r : take_filter(streams, request, share, refusal);
 }
 
+/* The rest of it. `request` is done with if that fails. */
+static int check_rest(const struct stream *stream, struct stream_request *request,
+                      struct filter_share *share, struct http_refusal *refusal)
+{
+    int r = stream_use_check_opened(stream, request, refusal);
+
+    if (r == 0)
+        r = stream_check_request(stream->streams, request, share, refusal);
+    if (r < 0)
+        stream_request_done(request);
+    return r;
+}
+
 int stream_check_opened(const struct stream *stream, struct sl_slice path,
                         struct filter_share *share, struct stream_request *ret_request,
                         struct http_refusal *refusal)
 {
     struct streams *streams = stream->streams;
     const struct stream_times times = stream_times_now(streams);
-    struct stream_request request;
     int r = streams_check_readiness(streams, refusal);
 
     if (r == 0)
         r = stream_request_read_opened(streams->settings.front, &stream->own.request, path, &times,
-                                       &request, refusal);
+                                       ret_request, refusal);
+    return r < 0 ? r : check_rest(stream, ret_request, share, refusal);
+}
+
+int stream_check_asked(const struct stream *stream, const struct dialect_stream *asked,
+                       struct filter_share *share, struct stream_request *ret_request,
+                       struct http_refusal *refusal)
+{
+    const struct dialect *dialect = stream->own.request.dialect;
+    struct streams *streams = stream->streams;
+    const struct stream_times times = stream_times_now(streams);
+    int r = streams_check_readiness(streams, refusal);
+
+    if (r == 0)
+        r = stream_request_read_asked_opened(streams->settings.front, &stream->own.request, asked,
+                                             &times, ret_request, refusal);
     if (r < 0)
         return r;
-    r = stream_use_check_opened(stream, &request, refusal);
-    if (r == 0)
-        r = stream_check_request(streams, &request, share, refusal);
-    if (r < 0)
-        stream_request_done(&request);
-    else
-        *ret_request = request;
-    return r;
+    ret_request->dialect = dialect;
+    ret_request->fields = event_fields_of_dialect(dialect->id, asked->options);
+    return check_rest(stream, ret_request, share, refusal);
 }

@@ -3,7 +3,8 @@
  * The reader tells what has come; here is what is done about it. Whatever a client says shows that
  * it lives. A ping is answered with a pong, the last of several that came together, and while the
  * socket is full only the newest is kept (RFC 6455, section 5.5.3): so the answers are bounded.
- * Text is for /v1/stream only; any other stream listens to nothing but another token, and ends.
+ * Text is for /v1/stream and dialects only; any other stream listens to nothing but another token,
+ * and ends.
  *
  * A close is a close frame each way. Ours goes out behind the message that says why; the peer's is
  * answered with its own code. Once both have gone, our side of the connection ends, and the peer's
@@ -17,7 +18,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "gateway/delivery/frame.h"
+#include "gateway/front/dialect.h"
 #include "gateway/http/websocket_deflate.h"
 #include "gateway/http/websocket_handshake.h"
 #include "gateway/streams/stream.h"
@@ -28,6 +31,18 @@ enum {
 };
 
 /* --- the handshake --- */
+
+/* Browsers, and npm's `ws`, end a WebSocket that has none of the subprotocols that they offered. */
+static void append_protocol(const struct stream_request *request, struct sl_slice offered,
+                            struct buffer *head)
+{
+    struct sl_slice chosen = request->echo_protocol ? SL_SLICE("sluice.v1") : SL_SLICE_NONE;
+
+    if (request->dialect && request->dialect->echoes_protocol)
+        chosen = http_next_element(&offered, ',');
+    if (chosen.size > 0)
+        buffer_append_format(head, "Sec-WebSocket-Protocol: %.*s\r\n", SL_SLICE_ARG(chosen));
+}
 
 static int websocket_open(struct stream *stream, const struct http_head *request,
                           struct sl_slice headers)
@@ -43,15 +58,14 @@ static int websocket_open(struct stream *stream, const struct http_head *request
     r = websocket_handshake_accept(request->websocket_key, accept);
     if (r < 0)
         return r;
-    buffer_append_format(
-        &head,
-        "HTTP/1.1 101 Switching Protocols\r\n"
-        "Upgrade: websocket\r\n"
-        "Connection: Upgrade\r\n"
-        "Sec-WebSocket-Accept: %s\r\n"
-        "Sluice-Connection: %s\r\n"
-        "%s",
-        accept, stream->connection_id, stream->own.request.echo_protocol ? "Sec-WebSocket-Protocol: sluice.v1\r\n" : "");
+    buffer_append_format(&head,
+                         "HTTP/1.1 101 Switching Protocols\r\n"
+                         "Upgrade: websocket\r\n"
+                         "Connection: Upgrade\r\n"
+                         "Sec-WebSocket-Accept: %s\r\n"
+                         "Sluice-Connection: %s\r\n",
+                         accept, stream->connection_id);
+    append_protocol(&stream->own.request, request->request.protocols, &head);
     websocket_deflate_append_header(&stream->own.request.deflate, &head);
     buffer_append_slice(&head, headers);
     buffer_append_str(&head, "\r\n");
@@ -90,7 +104,11 @@ static void say_close(struct websocket *websocket, uint16_t code, struct sl_slic
 
 static void websocket_say_end(struct stream *stream, const struct disconnect_row *why)
 {
-    say_close(websocket_of(stream), why->close_code, sl_slice_str(why->code));
+    struct dialect_close close = {why->close_code, why->code};
+
+    if (stream->own.request.dialect)
+        close = dialect_talk_close(websocket_of(stream));
+    say_close(websocket_of(stream), close.code, sl_slice_str(close.reason));
 }
 
 /* The peer answers our close frame first, unless it has said its own already. */
@@ -104,7 +122,9 @@ static void websocket_begin_close(struct stream *stream)
 
 static void on_message(struct websocket *websocket, struct sl_slice message)
 {
-    if (websocket->stream.own.rules)
+    if (websocket->stream.own.request.dialect)
+        dialect_talk_message(websocket, message);
+    else if (websocket->stream.own.rules)
         named_filters_message(websocket, message);
     else
         named_filters_token_message(websocket, message);
@@ -228,6 +248,7 @@ static void websocket_done(struct stream *stream)
 
     websocket_reader_done(&websocket->reader);
     buffer_done(&websocket->pong);
+    mem_free(websocket->talk);
 }
 
 const struct stream_protocol websocket_protocol = {

@@ -251,7 +251,7 @@ struct stream *stream_opening_take(struct streams *streams, struct stream_openin
 /* It is permitted: has this server room for opening->request? Then it begins. */
 static int begin(struct streams *streams, struct http_connection *connection,
                  struct stream_opening *opening, const struct http_head *head,
-                 struct http_refusal *refusal)
+                 struct stream **ret_stream, struct http_refusal *refusal)
 {
     int r = stream_use_check_replay(head->request.use, &opening->request, refusal);
     struct stream *stream;
@@ -272,6 +272,7 @@ static int begin(struct streams *streams, struct http_connection *connection,
     http_take_over(connection, &stream->wire, &stream_wire_callbacks);
     stream_start(stream, head, buffer_slice(&headers));
     buffer_done(&headers);
+    *ret_stream = stream;
     return 0;
 }
 
@@ -282,6 +283,7 @@ int streams_begin(struct streams *streams, struct http_connection *connection,
     const struct http_request *http = &head->request;
     const struct stream_times times = stream_times_now(streams);
     struct stream_opening opening;
+    struct stream *ignored;
     int r;
 
     r = stream_request_read(streams->settings.front, kind, http, &times, &opening.request, refusal,
@@ -295,7 +297,7 @@ int streams_begin(struct streams *streams, struct http_connection *connection,
     }
     if (kind == STREAM_PAST_COUNTS)
         return begin_past_counts(streams, connection, &opening.request, refusal);
-    return begin(streams, connection, &opening, head, refusal);
+    return begin(streams, connection, &opening, head, &ignored, refusal);
 }
 
 static int read_dialect(const struct streams *streams, const struct dialect *dialect,
@@ -322,6 +324,72 @@ static int read_dialect(const struct streams *streams, const struct dialect *dia
     return r;
 }
 
+/* The connection itself: whose it is. */
+static int read_connection(const struct streams *streams, const struct dialect *dialect,
+                           const struct dialect_request *asking, struct stream_request *ret_request,
+                           struct http_refusal *refusal, enum token_fault *ret_fault)
+{
+    const struct dialect_stream connection = {.stream = STREAM_MANY, .format = FORMAT_WEBSOCKET};
+    struct sl_slice jwt = SL_SLICE_NONE;
+    int r = dialect->find_token ? dialect->find_token(asking, &jwt, refusal) : 0;
+
+    if (r == 0)
+        r = stream_request_read_asked(streams->settings.front, &connection, jwt, asking->http,
+                                      &asking->times, ret_request, refusal, ret_fault);
+    if (r == 0) {
+        ret_request->dialect = dialect;
+        ret_request->fields = event_fields_of_dialect(dialect->id, 0);
+    }
+    return r;
+}
+
+/* Is the first stream as it should be? */
+static int read_first(const struct streams *streams, const struct dialect_route *route,
+                      const struct dialect_request *asking, const struct stream_request *connection,
+                      struct dialect_stream *ret_asked, struct http_refusal *refusal)
+{
+    struct stream_request request;
+    int r = route->open(asking, ret_asked, refusal);
+
+    if (r < 0 || ret_asked->first == DIALECT_IDLES)
+        return r;
+    r = stream_request_read_asked_opened(streams->settings.front, connection, ret_asked,
+                                         &asking->times, &request, refusal);
+    if (r == 0)
+        stream_request_done(&request);
+    return r;
+}
+
+static int begin_talk(struct streams *streams, struct http_connection *connection,
+                      const struct dialect *dialect, const struct dialect_route *route,
+                      const struct dialect_request *asking, const struct http_head *head,
+                      struct http_refusal *refusal, enum token_fault *ret_fault)
+{
+    struct dialect_stream asked = {0};
+    struct stream_opening opening;
+    struct http_refusal later;
+    struct stream *stream;
+    bool is_refused;
+    int r = read_connection(streams, dialect, asking, &opening.request, refusal, ret_fault);
+
+    if (r < 0)
+        return r;
+    r = read_first(streams, route, asking, &opening.request, &asked, &later);
+    is_refused = r == -EPROTO;
+    if (is_refused && !dialect->complains_of_first)
+        *refusal = later;
+    else if (is_refused)
+        r = 0;
+    if (r < 0)
+        stream_request_done(&opening.request);
+    else
+        r = begin(streams, connection, &opening, head, &stream, refusal);
+    if (r == 0)
+        dialect_talk_begin(websocket_of(stream), &asked, is_refused ? &later : NULL);
+    dialect_stream_done(&asked);
+    return r;
+}
+
 int streams_begin_dialect(struct streams *streams, struct http_connection *connection,
                           const struct dialect *dialect, const struct dialect_route *route,
                           bool is_private, const struct http_head *head,
@@ -332,11 +400,18 @@ int streams_begin_dialect(struct streams *streams, struct http_connection *conne
                                            .times = stream_times_now(streams),
                                            .is_private = is_private};
     struct stream_opening opening;
-    int r = read_dialect(streams, dialect, route, &asking, &opening.request, refusal, ret_fault);
+    struct stream *ignored;
+    int r;
 
+    *ret_fault = TOKEN_OK;
+    if (head->request.is_upgrade) {
+        r = begin_talk(streams, connection, dialect, route, &asking, head, refusal, ret_fault);
+        return r == -ENOMEM ? stream_refuse_for_memory(refusal) : r;
+    }
+    r = read_dialect(streams, dialect, route, &asking, &opening.request, refusal, ret_fault);
     if (r < 0)
         return r == -ENOMEM ? stream_refuse_for_memory(refusal) : r;
-    return begin(streams, connection, &opening, head, refusal);
+    return begin(streams, connection, &opening, head, &ignored, refusal);
 }
 
 /* --- all of them --- */

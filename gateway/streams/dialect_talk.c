@@ -1,0 +1,152 @@
+/* dialect_talk.c - a WebSocket in a dialect: what its client says, and is told.
+ *
+ * The connection's own channel is that of a /v1/stream without filters, which is never sent
+ * anything. What the client asks for, in the request or by messages, is opened beside it. */
+#include <errno.h>
+
+#include "base/alloc.h"
+#include "gateway/delivery/frame.h"
+#include "gateway/front/dialect.h"
+#include "gateway/streams/stream.h"
+
+struct dialect_talk {
+    enum since_kind since; /* of DIALECT_WAITS, until a message opens a stream; or SINCE_NOW */
+    struct sl_cursor since_cursor;
+    char complaint[HTTP_MESSAGE_SIZE]; /* with which it is closed; empty: none */
+};
+
+static const struct dialect *dialect_of(const struct websocket *websocket)
+{
+    return websocket->stream.own.request.dialect;
+}
+
+static void complain(struct websocket *websocket, const struct http_refusal *refusal)
+{
+    const struct dialect *dialect = dialect_of(websocket);
+    struct buffer text = BUFFER_INIT, frame = BUFFER_INIT;
+
+    if (dialect->complain)
+        dialect->complain(refusal, &text);
+    if (text.size > 0)
+        frame_append_message(&frame, FORMAT_WEBSOCKET, "", buffer_slice(&text));
+    frame.failed = frame.failed || text.failed;
+    buffer_done(&text);
+    stream_say_frame(&websocket->stream, &frame);
+    if (!dialect->complaint_code)
+        return;
+    memcpy(websocket->talk->complaint, refusal->message, sizeof(refusal->message));
+    stream_evict(&websocket->stream, DISCONNECT_BAD_MESSAGE);
+}
+
+/* 0; -EPROTO: *refusal; -ENOMEM. */
+static int open_asked(struct websocket *websocket, const struct dialect_stream *asked,
+                      struct http_refusal *refusal)
+{
+    struct dialect_talk *talk = websocket->talk;
+    struct channel *channel;
+    int r = opened_streams_open_asked(&websocket->stream, asked, &channel, refusal);
+
+    if (r < 0 || !channel)
+        return r;
+    if (asked->again == DIALECT_CONTINUES && talk->since != SINCE_NOW) {
+        channel->request.since = talk->since;
+        channel->request.since_cursor = talk->since_cursor;
+    }
+    talk->since = SINCE_NOW;
+    mem_free(channel_take_warnings(channel)); /* they have no words in a dialect */
+    stream_arm(&websocket->stream);
+    return channel_resume(channel);
+}
+
+static int begin_to_wait(struct websocket *websocket, const struct dialect_stream *asked,
+                         struct http_refusal *refusal)
+{
+    struct filter_share share = {0};
+    struct stream_request request;
+    int r = stream_check_asked(&websocket->stream, asked, &share, &request, refusal);
+
+    if (r < 0)
+        return r;
+    websocket->talk->since = request.since;
+    websocket->talk->since_cursor = request.since_cursor;
+    stream_filters_settle(websocket->stream.streams, &request.token, 0, &share);
+    stream_request_done(&request);
+    return 0;
+}
+
+static void tell(struct websocket *websocket, int r, const struct http_refusal *refusal)
+{
+    if (r == -EPROTO)
+        complain(websocket, refusal);
+    else if (r < 0)
+        stream_evict(&websocket->stream, DISCONNECT_INTERNAL);
+}
+
+void dialect_talk_begin(struct websocket *websocket, const struct dialect_stream *asked,
+                        const struct http_refusal *refused)
+{
+    struct http_refusal refusal;
+    int r = 0;
+
+    websocket->talk = mem_zalloc(sizeof(*websocket->talk));
+    if (!websocket->talk) {
+        stream_end(&websocket->stream, STREAM_BROKEN);
+        return;
+    }
+    if (!stream_goes_on(&websocket->stream))
+        return;
+    if (refused) {
+        refusal = *refused;
+        r = -EPROTO;
+    } else if (asked->first == DIALECT_BEGINS) {
+        r = open_asked(websocket, asked, &refusal);
+    } else if (asked->first == DIALECT_WAITS) {
+        r = begin_to_wait(websocket, asked, &refusal);
+    }
+    tell(websocket, r, &refusal);
+}
+
+static int heed(struct websocket *websocket, const struct dialect_message *message,
+                struct http_refusal *refusal)
+{
+    struct channel *channel;
+
+    switch (message->act) {
+    case DIALECT_IGNORE:
+        return 0;
+    case DIALECT_OPEN:
+        return open_asked(websocket, &message->asked, refusal);
+    case DIALECT_CLOSE:
+        channel = opened_streams_find(&websocket->stream, message->asked.name);
+        if (channel)
+            opened_streams_close(channel);
+        return 0;
+    }
+    return 0;
+}
+
+void dialect_talk_message(struct websocket *websocket, struct sl_slice text)
+{
+    const struct stream_times times = stream_times_now(websocket->stream.streams);
+    struct dialect_message message = {.act = DIALECT_IGNORE};
+    struct http_refusal refusal;
+    int r = dialect_of(websocket)->hear(text, &times, &message, &refusal);
+
+    if (r == 0)
+        r = heed(websocket, &message, &refusal);
+    dialect_stream_done(&message.asked);
+    tell(websocket, r, &refusal);
+}
+
+struct dialect_close dialect_talk_close(const struct websocket *websocket)
+{
+    const struct dialect *dialect = dialect_of(websocket);
+    enum disconnect_reason why = websocket->stream.own.disconnect_reason;
+    const struct disconnect_row *row = disconnect_row(why);
+
+    if (websocket->talk && websocket->talk->complaint[0])
+        return (struct dialect_close){dialect->complaint_code, websocket->talk->complaint};
+    if (dialect->close_of)
+        return dialect->close_of(why);
+    return (struct dialect_close){row->close_code, row->code};
+}

@@ -1,0 +1,143 @@
+"""Mastodon's streaming API over WebSocket: the frames that masto.js and megalodon read, and what they send."""
+
+import json
+
+import pytest
+
+from harness import events
+from harness.api import Api
+from harness.websocket import BINARY, TEXT, RawWebSocket, upgrade
+
+STREAMING = "/api/v1/streaming"
+
+
+@pytest.fixture(scope="module")
+def gateway(module_servers, redis):
+    return module_servers.gateway(redis, "--dialects", "mastodon", "--keepalive-ms", "300")
+
+
+class Client:
+    """As masto.js: the token is the subprotocol. Whoever wants it elsewhere gives `headers` and `target`."""
+
+    def __init__(self, gateway, target=STREAMING, headers=None, **token):
+        self.jwt = gateway.token(**token)
+        if headers is None:
+            headers = {"Sec-WebSocket-Protocol": self.jwt}
+        self.socket = RawWebSocket(gateway.port, target.replace("$TOKEN", self.jwt), headers)
+
+    def say(self, **message):
+        self.socket.send_frame(TEXT, json.dumps(message))
+
+    def subscribe(self, stream, **more):
+        self.say(type="subscribe", stream=stream, **more)
+
+    def next(self):
+        message = self.socket.next()
+        return message and message.json
+
+    def event(self):
+        """The stream, the event's name, and its payload as it is."""
+        message = self.next()
+        assert set(message) == {"stream", "event", "payload"} and isinstance(message["payload"], str)
+        return message["stream"], message["event"], message["payload"]
+
+    def status(self):
+        stream, name, payload = self.event()
+        assert name == "update"
+        return stream, json.loads(payload)
+
+    def settled(self):
+        """What was said has been heeded: it is answered in order."""
+        self.subscribe("none such")
+        assert self.next() == {"error": "Unknown stream type", "status": 400}
+
+
+def test_one_socket_has_many_streams(gateway, publish):
+    client = Client(gateway)
+    assert client.socket.response.headers["sec-websocket-protocol"] == client.jwt
+    client.subscribe("hashtag", tag="Tea")
+    client.subscribe("hashtag", tag="tea")
+    client.subscribe("hashtag", tag="tea")
+    client.subscribe("public:local")
+    client.settled()
+    publish(events.post(114677036875776, 'a "cup" #TEA', user="42", login="ada"))
+    statuses = [client.status() for _ in range(3)]
+    assert sorted(stream for stream, _ in statuses) == [["hashtag", "Tea"], ["hashtag", "tea"], ["public:local"]]
+    assert {status["id"] for _, status in statuses} == {"114677036875776"}
+    assert statuses[0][1]["content"] == '<p>a &quot;cup&quot; <span class="mention hashtag">#TEA</span></p>'
+    client.say(type="unsubscribe", stream="hashtag", tag="Tea")
+    client.say(type="unsubscribe", stream="public:local")
+    client.say(type="unsubscribe", stream="public")
+    client.settled()
+    publish(events.post(114677036875777, "#tea again"))
+    assert client.status()[0] == ["hashtag", "tea"]
+
+
+@pytest.mark.parametrize("target, headers", [
+    (STREAMING + "?stream=hashtag&tag=K%C3%A4se%22&access_token=$TOKEN", {}),  # megalodon
+    (STREAMING + "/?access_token=$TOKEN&stream=hashtag&tag=K%C3%A4se%22", {}),  # Mastodon's own pages
+    (STREAMING + "?stream=hashtag&tag=K%C3%A4se%22&no=thing", None)])
+def test_the_address_may_say_it_all(gateway, publish, target, headers):
+    client = Client(gateway, target, headers)
+    client.settled()
+    post = events.post(114677036875776, 'mit #Käse"')
+    publish(post)
+    stream, status = client.status()
+    assert stream == ["hashtag", 'Käse"'] and [tag["name"] for tag in status["tags"]] == ["Käse"]
+    publish(events.delete(114677036875779, post))
+    assert client.event() == (["hashtag", 'Käse"'], "delete", "114677036875776")
+
+
+def test_what_is_refused_is_told_and_the_rest_goes_on(gateway, publish):
+    client = Client(gateway, STREAMING + "?stream=hashtag", scope="stream:filter")
+    assert client.next() == {"error": "tag is one hashtag", "status": 400}
+    client.subscribe("public")
+    assert client.next()["status"] == 403
+    for text in ("{", "[]", '"subscribe"', "{}", '{"type":"other"}', '{"type":7,"stream":[]}', ""):
+        client.socket.send_frame(TEXT, text)
+    client.subscribe(["hashtag"])
+    assert client.next()["status"] == 400
+    for n in range(16):
+        client.subscribe("hashtag", tag=f"tea{n}")
+    client.settled()
+    client.subscribe("hashtag", tag="more")
+    assert client.next()["status"] == 413
+    publish(events.post(114677036875776, "#tea7"))
+    assert client.status()[0] == ["hashtag", "tea7"]
+    client.socket.send_frame(BINARY, b"x")
+    assert client.next() is None and client.socket.close_code == 1003
+
+
+def test_quiet_sockets_are_pinged(gateway):
+    client = Client(gateway, STREAMING + "?stream=public")
+    client.socket.shows_keepalives = True
+    assert client.socket.next() is client.socket.next()
+    assert client.socket.keepalives == 2
+
+
+@pytest.mark.parametrize("headers, status", [({}, 401), ({"Sec-WebSocket-Protocol": "x.y.z"}, 401),
+                                             ({"Authorization": "Bearer x.y.z"}, 401), (None, 426)])
+def test_a_socket_needs_a_token(gateway, headers, status):
+    if headers is None:
+        with gateway.connect() as connection:
+            answer = connection.request("GET", STREAMING, headers=gateway.bearer())
+    else:
+        answer = upgrade(gateway.port, STREAMING, headers)[1]
+    assert answer.status == status and json.loads(answer.body)["error"]
+
+
+def test_a_token_that_is_taken_back_ends_all(gateway):
+    client = Client(gateway, STREAMING + "?stream=public", sub="gone")
+    stream = gateway.stream("/api/v1/streaming/public", "sse", token=gateway.token(sub="gone"))
+    Api(gateway, scope="admin", sub="root").expect(201, "POST", "/v1/revocations", {"sub": "gone"})
+    assert client.next() is None and (client.socket.close_code, client.socket.close_reason) == (1005, "")
+    assert stream.to_end() == []
+    assert upgrade(gateway.port, STREAMING, {"Sec-WebSocket-Protocol": client.jwt})[1].status == 401
+
+
+def test_a_server_that_drains_is_left(servers, redis):
+    gateway = servers.gateway(redis, "--dialects", "mastodon")
+    client = Client(gateway, STREAMING + "?stream=public")
+    client.settled()
+    gateway.process.terminate()
+    assert client.next() is None and client.socket.close_code == 1012
