@@ -1,6 +1,7 @@
 #include "gateway/dialects/event_json.h"
 
 #include <errno.h>
+#include <time.h>
 
 #include "src/model/id.h"
 
@@ -27,6 +28,16 @@ uint64_t event_json_post_ms(const json_t *post)
     uint64_t id;
 
     return sl_id_parse(event_json_text(post, "id"), &id) == 0 ? sl_id_time_ms(id) : 0;
+}
+
+json_t *event_json_time(uint64_t ms)
+{
+    time_t seconds = (time_t)(ms / 1000);
+    struct tm tm;
+
+    gmtime_r(&seconds, &tm);
+    return json_sprintf("%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", tm.tm_year + 1900, tm.tm_mon + 1,
+                        tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec, (int)(ms % 1000));
 }
 
 static int append(const char *bytes, size_t size, void *data)

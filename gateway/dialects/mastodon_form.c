@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <time.h>
 
 #include "gateway/dialects/event_json.h"
 #include "gateway/dialects/text_marks.h"
@@ -84,16 +83,6 @@ static json_t *content_of(struct sl_slice text)
 
 /* --- a status -------------------------------------------------------------------------------- */
 
-static json_t *time_of(uint64_t ms)
-{
-    time_t seconds = (time_t)(ms / 1000);
-    struct tm tm;
-
-    gmtime_r(&seconds, &tm);
-    return json_sprintf("%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", tm.tm_year + 1900, tm.tm_mon + 1,
-                        tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec, (int)(ms % 1000));
-}
-
 json_t *mastodon_account(struct sl_slice id, struct sl_slice login, struct sl_slice name)
 {
     struct sl_slice acct = login.data ? login : id;
@@ -102,9 +91,9 @@ json_t *mastodon_account(struct sl_slice id, struct sl_slice login, struct sl_sl
         "{s:o,s:o,s:o,s:o,s:b,s:b,s:b,s:o,s:s,s:s,s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:[],s:[]}", "id",
         event_json_or_null(id), "username", event_json_or_null(acct), "acct",
         event_json_or_null(acct), "display_name", event_json_or_null(name.data ? name : acct),
-        "locked", 0, "bot", 0, "group", 0, "created_at", time_of(SL_ID_EPOCH_MS), "note", "", "url",
-        "", "avatar", "", "avatar_static", "", "header", "", "header_static", "", "followers_count",
-        0, "following_count", 0, "statuses_count", 0, "emojis", "fields");
+        "locked", 0, "bot", 0, "group", 0, "created_at", event_json_time(SL_ID_EPOCH_MS), "note",
+        "", "url", "", "avatar", "", "avatar_static", "", "header", "", "header_static", "",
+        "followers_count", 0, "following_count", 0, "statuses_count", 0, "emojis", "fields");
 }
 
 static void add_marks(struct sl_slice text, json_t *tags, json_t *mentions)
@@ -145,7 +134,7 @@ static json_t *reblog_of(const json_t *reference)
         return json_null();
     return json_pack("{s:o,s:o,s:s,s:o}", "id", event_json_or_null(id), "account",
                      mastodon_account(user, event_json_text(reference, "login"), SL_SLICE_NONE),
-                     "content", "", "created_at", time_of(event_json_post_ms(reference)));
+                     "content", "", "created_at", event_json_time(event_json_post_ms(reference)));
 }
 
 static json_t *status_of(const json_t *event)
@@ -156,20 +145,20 @@ static json_t *status_of(const json_t *event)
     json_t *tags = json_array(), *mentions = json_array();
 
     add_marks(text, tags, mentions);
-    return json_pack("{s:o,s:o,s:o,s:o,s:b,s:s,s:s,s:o,s:o,s:n,s:i,s:i,s:i,s:o,s:o,s:o,s:[],s:o,s:"
-                     "o,s:[],s:n,s:n}",
-                     "id", event_json_or_null(id), "created_at", time_of(event_json_post_ms(post)),
-                     "in_reply_to_id", event_json_or_null(event_json_text(reply, "post")),
-                     "in_reply_to_account_id", event_json_or_null(event_json_text(reply, "user")),
-                     "sensitive", 0, "spoiler_text", "", "visibility", visibility_of(post),
-                     "language", event_json_or_null(event_json_text(post, "lang")), "uri",
-                     json_sprintf("urn:sluice:post:%.*s", SL_SLICE_ARG(id)), "url", "replies_count",
-                     0, "reblogs_count", 0, "favourites_count", 0, "content", content_of(text),
-                     "reblog", reblog_of(json_object_get(post, "repost_of")), "account",
-                     mastodon_account(event_json_text(user, "id"), event_json_text(user, "login"),
-                                      event_json_text(user, "name")),
-                     "media_attachments", "mentions", mentions, "tags", tags, "emojis", "card",
-                     "poll");
+    return json_pack(
+        "{s:o,s:o,s:o,s:o,s:b,s:s,s:s,s:o,s:o,s:n,s:i,s:i,s:i,s:o,s:o,s:o,s:[],s:o,s:"
+        "o,s:[],s:n,s:n}",
+        "id", event_json_or_null(id), "created_at", event_json_time(event_json_post_ms(post)),
+        "in_reply_to_id", event_json_or_null(event_json_text(reply, "post")),
+        "in_reply_to_account_id", event_json_or_null(event_json_text(reply, "user")), "sensitive",
+        0, "spoiler_text", "", "visibility", visibility_of(post), "language",
+        event_json_or_null(event_json_text(post, "lang")), "uri",
+        json_sprintf("urn:sluice:post:%.*s", SL_SLICE_ARG(id)), "url", "replies_count", 0,
+        "reblogs_count", 0, "favourites_count", 0, "content", content_of(text), "reblog",
+        reblog_of(json_object_get(post, "repost_of")), "account",
+        mastodon_account(event_json_text(user, "id"), event_json_text(user, "login"),
+                         event_json_text(user, "name")),
+        "media_attachments", "mentions", mentions, "tags", tags, "emojis", "card", "poll");
 }
 
 /* --- events ---------------------------------------------------------------------------------- */

@@ -1,66 +1,8 @@
-/* twitter1_entities.c - what is marked in a text, as JSON.
- *
- * Places are counted along with it, in code points of the text as clients get it. */
+/* twitter1_entities.c - what is marked in a text, as JSON; places are counted along with it. */
 #include "gateway/dialects/twitter1_entities.h"
 
-#include <stdbool.h>
-
-#include "base/buffer.h"
 #include "gateway/dialects/text_marks.h"
-
-static const char *escape_of(char c)
-{
-    switch (c) {
-    case '&':
-        return "&amp;";
-    case '<':
-        return "&lt;";
-    case '>':
-        return "&gt;";
-    default:
-        return NULL;
-    }
-}
-
-json_t *twitter1_text(struct sl_slice text)
-{
-    struct buffer escaped = BUFFER_INIT;
-    json_t *json;
-
-    for (size_t i = 0; i < text.size; i++) {
-        const char *escape = escape_of(text.data[i]);
-
-        if (escape)
-            buffer_append_str(&escaped, escape);
-        else
-            buffer_append_char(&escaped, text.data[i]);
-    }
-    json = escaped.failed ? NULL : json_stringn(escaped.size ? escaped.data : "", escaped.size);
-    buffer_done(&escaped);
-    return json;
-}
-
-/* --- places ---------------------------------------------------------------------------------- */
-
-/* Where bytes of the text are in what clients get. Places are asked for in rising order. */
-struct places {
-    struct sl_slice text;
-    size_t byte, place;
-};
-
-static size_t place_of(struct places *places, size_t byte)
-{
-    for (; places->byte < byte; places->byte++) {
-        char c = places->text.data[places->byte];
-        const char *escape = escape_of(c);
-
-        if (escape)
-            places->place += strlen(escape);
-        else if ((c & 0xC0) != 0x80)
-            places->place++;
-    }
-    return places->place;
-}
+#include "gateway/dialects/tweet_text.h"
 
 /* --- entities -------------------------------------------------------------------------------- */
 
@@ -68,14 +10,15 @@ struct entities {
     json_t *hashtags, *urls, *mentions, *symbols;
 };
 
-static json_t *indices(struct places *places, size_t from, size_t to)
+static json_t *indices(struct tweet_places *places, size_t from, size_t to)
 {
-    size_t first = place_of(places, from), last = place_of(places, to);
+    size_t first = tweet_place_of(places, from), last = tweet_place_of(places, to);
 
     return json_pack("[I,I]", (json_int_t)first, (json_int_t)last);
 }
 
-static json_t *link_of(const struct places *places, const struct text_mark *mark, json_t *where)
+static json_t *link_of(const struct tweet_places *places, const struct text_mark *mark,
+                       json_t *where)
 {
     struct sl_slice url = sl_slice(places->text.data + mark->from, mark->to - mark->from);
     const char *colon = memchr(url.data, ':', url.size);
@@ -86,7 +29,8 @@ static json_t *link_of(const struct places *places, const struct text_mark *mark
                      where);
 }
 
-static void add(struct entities *entities, struct places *places, const struct text_mark *mark)
+static void add(struct entities *entities, struct tweet_places *places,
+                const struct text_mark *mark)
 {
     struct sl_slice name = text_mark_name(places->text, mark);
     json_t *where = indices(places, mark->from, mark->to);
@@ -106,7 +50,7 @@ static void add(struct entities *entities, struct places *places, const struct t
 json_t *twitter1_entities(struct sl_slice text)
 {
     struct entities entities = {json_array(), json_array(), json_array(), json_array()};
-    struct places places = {.text = text};
+    struct tweet_places places = {.text = text};
     struct text_marks marks = {.text = text};
     struct text_mark mark;
 

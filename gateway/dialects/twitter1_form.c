@@ -12,6 +12,7 @@
 
 #include "gateway/dialects/event_json.h"
 #include "gateway/dialects/tweet_id.h"
+#include "gateway/dialects/tweet_text.h"
 #include "gateway/dialects/twitter1_entities.h"
 #include "src/model/id.h"
 
@@ -170,7 +171,7 @@ static json_t *tweet_of(const json_t *event)
     json_t *tweet =
         json_pack("{s:o,s:o,s:o,s:o,s:o,s:b,s:o,s:n,s:o,s:o,s:n,s:o,s:b,s:b,s:i,s:i,s:s,s:o,s:o}",
                   "created_at", time_of(event_json_post_ms(post)), "id", number_of(id), "id_str",
-                  event_json_or_null(id), "text", twitter1_text(text), "source",
+                  event_json_or_null(id), "text", tweet_text(text), "source",
                   source_of(event_json_text(post, "source")), "truncated", 0, "user",
                   user_of(event_json_text(user, "id"), event_json_text(user, "login"),
                           event_json_text(user, "name")),

@@ -2,55 +2,36 @@
  *
  * The credential is a Bearer token; whoever has none learns nothing about parameters. A parameter
  * or value that is not known is refused, as there. */
-#include <errno.h>
-
 #include "gateway/dialects/dialects.h"
 #include "gateway/dialects/twitter2_form.h"
+#include "gateway/dialects/twitter2_parameters.h"
 #include "gateway/dialects/twitter2_problem.h"
-#include "gateway/front/bearer.h"
-#include "gateway/http/form.h"
 
 /* Clients give up after 20 s of silence. */
 enum { KEEPALIVE_MS = 10000 };
 
-enum parameter { PARAMETER_TWEET_FIELDS, PARAMETERS };
+/* --- streams of many posts ------------------------------------------------------------------- */
 
-static const char *const names[PARAMETERS] = {"tweet.fields"};
+#define FIREHOSE "/2/tweets/firehose/stream"
 
-/* --- parameters ------------------------------------------------------------------------------ */
+static const struct twitter2_stream volumes[] = {
+    {"/2/tweets/sample/stream", STREAM_SAMPLE, NULL, NULL, 0, false},
+    {"/2/tweets/sample10/stream", STREAM_SAMPLE, "10", NULL, 2, true},
+    {FIREHOSE, STREAM_FIREHOSE, NULL, NULL, 20, true},
+    {FIREHOSE "/lang/en", STREAM_FIREHOSE, NULL, "en", 8, true},
+    {FIREHOSE "/lang/ja", STREAM_FIREHOSE, NULL, "ja", 2, true},
+    {FIREHOSE "/lang/ko", STREAM_FIREHOSE, NULL, "ko", 2, true},
+    {FIREHOSE "/lang/pt", STREAM_FIREHOSE, NULL, "pt", 2, true},
+};
 
-/* *refusal is about a parameter: who may not come in is told that alone. */
-static int refuse_known(const struct dialect_request *request, struct http_refusal *refusal)
-{
-    struct http_refusal unknown;
-    enum token_fault ignored;
-    struct token token;
-    int r =
-        bearer_check(request->front->policy, request->http, SL_SLICE_NONE, request->times.now_ms,
-                     &token, &unknown, request->fault ? request->fault : &ignored);
-
-    if (r == -EPROTO)
-        *refusal = unknown;
-    return r == -ENOMEM ? r : -EPROTO;
-}
-
-static int read_stream(const struct dialect_request *request, enum stream_kind stream,
-                       struct dialect_stream *asked, struct http_refusal *refusal)
-{
-    struct sl_slice values[PARAMETERS];
-    struct form form = {names, PARAMETERS, values, NULL};
-    int r = form_read(&form, &request->http->query, 1, refusal);
-
-    *asked =
-        (struct dialect_stream){.stream = stream, .format = FORMAT_NDJSON, .memory = form.memory};
-    dialect_ask(asked, "types", SL_SLICE("post"));
-    return r == -EPROTO ? refuse_known(request, refusal) : r;
-}
-
-static int read_sample(const struct dialect_request *request, struct dialect_stream *ret_asked,
+static int read_volume(const struct dialect_request *request, struct dialect_stream *ret_asked,
                        struct http_refusal *refusal)
 {
-    return read_stream(request, STREAM_SAMPLE, ret_asked, refusal);
+    const struct twitter2_stream *volume = volumes;
+
+    while (!sl_slice_is(request->http->path, volume->path)) /* one of them, by the table below */
+        volume++;
+    return twitter2_read_stream(request, volume, ret_asked, refusal);
 }
 
 /* --- the table ------------------------------------------------------------------------------- */
@@ -58,7 +39,13 @@ static int read_sample(const struct dialect_request *request, struct dialect_str
 #define GET .methods = DIALECT_GET, .allow = "GET, OPTIONS"
 
 static const struct dialect_route routes[] = {
-    {.path = "/2/tweets/sample/stream", GET, .read = read_sample},
+    {.path = "/2/tweets/sample/stream", GET, .read = read_volume},
+    {.path = "/2/tweets/sample10/stream", GET, .read = read_volume},
+    {.path = FIREHOSE, GET, .read = read_volume},
+    {.path = FIREHOSE "/lang/en", GET, .read = read_volume},
+    {.path = FIREHOSE "/lang/ja", GET, .read = read_volume},
+    {.path = FIREHOSE "/lang/ko", GET, .read = read_volume},
+    {.path = FIREHOSE "/lang/pt", GET, .read = read_volume},
 };
 
 const struct dialect twitter2 = {

@@ -1,6 +1,8 @@
-/* gateway/dialects/twitter2_form.h - a post as X's API 2 says it: {"data":{...}}.
+/* gateway/dialects/twitter2_form.h - a post as X's API 2 says it:
+ * {"data":{...},"includes":{"users":[..],"places":[..],"media":[..]}}.
  *
- * Deletions and messages of ours have no counterpart in its streams. */
+ * `options` are those of twitter2_fields.h. What we do not know is left out. Deletions and messages
+ * of ours have no counterpart in its streams. */
 #pragma once
 
 #include <jansson.h>
@@ -9,5 +11,7 @@
 #include "base/buffer.h"
 #include "gateway/intake/event.h"
 
+/* The whole message; NULL: out of memory. `event` is the JSON of ours. */
+json_t *twitter2_message(const json_t *event, uint64_t options);
 /* As dialect.render(). */
 int twitter2_render(const struct event *event, uint64_t options, struct buffer *ret_text);
