@@ -7,8 +7,9 @@
 
 #include <errno.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <time.h>
+
+#define END_MS UINT64_C(253402300800000) /* the year 10000: more than four digits are no date */
 
 static uint64_t read_us(clockid_t clock)
 {
@@ -33,15 +34,55 @@ uint64_t clock_monotonic_us(void)
     return read_us(CLOCK_MONOTONIC);
 }
 
+/* The last `digits` digits. */
+static char *print_number(char *text, unsigned number, int digits)
+{
+    for (int i = digits - 1; i >= 0; i--, number /= 10)
+        text[i] = (char)('0' + number % 10);
+    return text + digits;
+}
+
+/* Of the Gregorian calendar, by Hinnant's "days from civil" turned round: years begin in March, so
+ * that a leap day is the last of one. strftime() takes fifty times as long, and each message of
+ * counts has two times. */
+static char *print_date(char *text, uint64_t days_since_1970)
+{
+    const unsigned era_days = 146097; /* 400 years */
+    uint64_t days = days_since_1970 + 719468;
+    unsigned day_of_era = (unsigned)(days % era_days);
+    unsigned year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
+    unsigned day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    unsigned from_march = (5 * day_of_year + 2) / 153;
+    unsigned month = from_march < 10 ? from_march + 3 : from_march - 9;
+    unsigned year = (unsigned)(days / era_days) * 400 + year_of_era + (month <= 2);
+
+    text = print_number(text, year, 4);
+    *text++ = '-';
+    text = print_number(text, month, 2);
+    *text++ = '-';
+    return print_number(text, day_of_year - (153 * from_march + 2) / 5 + 1, 2);
+}
+
 void clock_format_rfc3339(uint64_t unix_ms, char ret_text[static CLOCK_RFC3339_SIZE])
 {
-    time_t seconds = (time_t)(unix_ms / 1000);
-    struct tm tm;
-    size_t length;
+    unsigned seconds, ms;
+    char *text;
 
-    gmtime_r(&seconds, &tm);
-    length = strftime(ret_text, CLOCK_RFC3339_SIZE, "%Y-%m-%dT%H:%M:%S", &tm);
-    snprintf(ret_text + length, CLOCK_RFC3339_SIZE - length, ".%03uZ", (unsigned)(unix_ms % 1000));
+    unix_ms = unix_ms < END_MS ? unix_ms : END_MS - 1;
+    seconds = (unsigned)(unix_ms / 1000 % 86400);
+    ms = (unsigned)(unix_ms % 1000);
+    text = print_date(ret_text, unix_ms / 86400000);
+    *text++ = 'T';
+    text = print_number(text, seconds / 3600, 2);
+    *text++ = ':';
+    text = print_number(text, seconds / 60 % 60, 2);
+    *text++ = ':';
+    text = print_number(text, seconds % 60, 2);
+    *text++ = '.';
+    text = print_number(text, ms, 3);
+    *text++ = 'Z';
+    *text = '\0';
 }
 
 /* Reads exactly `digits` digits at *at and moves on. */

@@ -1,7 +1,7 @@
 /* bench/counting.c - what does counting cost beside matching alone, and how many bytes does it
  * save?
  *
- *     counting [-c CLIENTS] [-e EVENTS] [-r EVENTS_A_SECOND] [-b BUCKET_MS] [-o ROUNDS]
+ *     counting [-c CLIENTS] [-e EVENTS] [-r EVENTS_A_SECOND] [-b BUCKET_MS] [-o ROUNDS] [-w ROW]
  *
  * EVENTS are decoded, and then pass through delivery in their own process, without Redis or
  * sockets, two in a turn of the loop: with nobody there, which is hearing them; with CLIENTS
@@ -10,7 +10,8 @@
  * events; and with as many that count what is in a language, each without another word, so that
  * each event is counted by nearly all of them. A filter is a word of 2 * CLIENTS, of which each
  * post has two. Rows: CPU time of an event, and bytes that a client is sent. The best of ROUNDS
- * (3), since others may use the machine.
+ * (3), since others may use the machine. -w 1 is the first row alone, -w 2 the second, for
+ * callgrind.
  *
  *     counting -c 1 -r 100 -b 1000
  *
@@ -34,7 +35,7 @@ enum { TURN_EVENTS = 2 };
 enum who { NOBODY, MATCHED, COUNTED, SENT, COUNTED_WIDE, WHO_COUNT };
 
 static size_t event_count = 20000, client_count = 1000, events_a_second = 1000, bucket_ms = 10000,
-              round_count = 3;
+              round_count = 3, only_row = 0;
 static struct event **events;
 static struct event_decoder *decoder;
 static uint64_t began_ms;
@@ -168,13 +169,13 @@ int main(int argc, char **argv)
 {
     static const char *const names[] = {"heard, by nobody", "matched", "counted", "sent",
                                         "counted, lang:en -WORD"};
-    size_t *const numbers[] = {&client_count, &event_count, &events_a_second, &bucket_ms,
-                               &round_count};
-    static const char options[] = "cerbo";
-    struct row best[WHO_COUNT];
+    size_t *const numbers[] = {&client_count, &event_count, &events_a_second,
+                               &bucket_ms,    &round_count, &only_row};
+    static const char options[] = "cerbow";
+    struct row best[WHO_COUNT] = {0};
     int option;
 
-    while ((option = getopt(argc, argv, "c:e:r:b:o:")) != -1) {
+    while ((option = getopt(argc, argv, "c:e:r:b:o:w:")) != -1) {
         size_t number = option == '?' ? 0 : strtoul(optarg, NULL, 10);
 
         if (number == 0)
@@ -185,8 +186,11 @@ int main(int argc, char **argv)
     decode_all();
     for (int round = 0; round < (int)round_count; round++) {
         for (enum who who = NOBODY; who < WHO_COUNT; who++) {
-            struct row row = measure(who);
+            struct row row;
 
+            if (only_row && who != only_row - 1)
+                continue;
+            row = measure(who);
             decode_all(); /* events keep their frames */
             if (round == 0 || row.event_us < best[who].event_us)
                 best[who] = row;
@@ -195,9 +199,13 @@ int main(int argc, char **argv)
     printf("| events are | us of CPU an event | beside matching alone | bytes a client | of those "
            "of the events |\n"
            "|---|---|---|---|---|\n");
-    for (enum who who = NOBODY; who < WHO_COUNT; who++)
+    for (enum who who = NOBODY; who < WHO_COUNT; who++) {
+        if (only_row && who != only_row - 1)
+            continue;
         printf("| %s | %.2f | %.2f | %" PRIu64 " | %.4f |\n", names[who], best[who].event_us,
-               best[who].event_us / best[MATCHED].event_us, best[who].bytes / client_count,
-               (double)best[who].bytes / (double)best[SENT].bytes);
+               best[who].event_us / best[only_row ? who : MATCHED].event_us,
+               best[who].bytes / client_count,
+               (double)best[who].bytes / (double)best[only_row ? who : SENT].bytes);
+    }
     return 0;
 }

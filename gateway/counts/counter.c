@@ -23,37 +23,42 @@ struct range {
 
 /* In order, apart from each other. */
 struct ranges {
-    size_t count;
     struct range list[RANGES_MAX + 1];
+    size_t count;
 };
 
+enum kind { COUNTS, PICKS, TRENDS };
+
+/* What each event needs stands together: beside a thousand others it is in no cache. */
 struct counter {
-    struct count_question question;
-    uint64_t first;          /* ids below are none of ours */
-    uint64_t start_ms;       /* of the open bucket */
-    uint64_t told;           /* buckets with ids up to this were told before we began */
-    uint32_t revision;       /* of those that are told again */
-    struct ranges gaps;      /* what is missing */
-    struct ranges noted;     /* to be counted again */
-    struct ranges retelling; /* which of the buckets up to `told` are told again */
-    struct count_bucket bucket;
+    uint64_t start_ms;                     /* of the open bucket */
+    uint64_t told;                         /* buckets with ids up to this were told before */
+    uint32_t revision;                     /* of those that are told again */
     struct pick_bucket picks;              /* where it is picked */
     struct trends *trends[TREND_OF_COUNT]; /* of trends; NULL: not asked for */
     uint64_t silent_until;                 /* of trends nothing is told up to this id; else 0 */
     struct sl_cursor had;                  /* of what is picked nothing up to there is told */
     uint64_t until;                        /* of what is picked; 0: no end */
-    struct told_list to_tell;              /* what comes next */
-    uint64_t told_to; /* who was told all but that has everything up to this id */
+    uint64_t told_to;        /* who was told all but that has everything up to this id */
+    struct ranges gaps;      /* what is missing */
+    struct ranges retelling; /* which of the buckets up to `told` are told again */
+    struct ranges noted;     /* to be counted again; its number is the first that is needed */
+    enum kind kind;
+    uint64_t open_first, open_last; /* ids of the open bucket */
+    uint64_t first;                 /* ids below are none of ours */
+    struct told_list to_tell;       /* what comes next */
+    struct count_bucket bucket;
+    struct count_question question;
 };
 
 static bool picks(const struct counter *counter)
 {
-    return counter->question.pick.posts > 0;
+    return counter->kind == PICKS;
 }
 
 static bool has_trends(const struct counter *counter)
 {
-    return counter->question.trends.window_ms;
+    return counter->kind == TRENDS;
 }
 
 static uint64_t greater(uint64_t a, uint64_t b)
@@ -107,24 +112,25 @@ static void add_ranges(struct ranges *ranges, const struct ranges *more)
 
 /* --- buckets --- */
 
-static uint64_t first_open(const struct counter *counter)
+static void open_bucket(struct counter *counter, uint64_t start_ms)
 {
-    return sl_id_first_at(counter->start_ms);
+    uint64_t first = sl_id_first_at(start_ms);
+    uint64_t last = sl_id_first_at(start_ms + counter->question.bucket_ms) - 1;
+    bool is_cut = counter->until >= first && counter->until < last;
+
+    counter->start_ms = start_ms;
+    counter->open_first = first;
+    counter->open_last = picks(counter) && is_cut ? counter->until : last;
 }
 
 uint64_t counter_before(const struct counter *counter)
 {
-    uint64_t first = first_open(counter);
-
-    return first > 0 ? first - 1 : 0;
+    return counter->open_first > 0 ? counter->open_first - 1 : 0;
 }
 
 uint64_t counter_open(const struct counter *counter)
 {
-    uint64_t last = sl_id_first_at(counter->start_ms + counter->question.bucket_ms) - 1;
-    bool is_cut = counter->until >= first_open(counter) && counter->until < last;
-
-    return picks(counter) && is_cut ? counter->until : last;
+    return counter->open_last;
 }
 
 /* What is picked is told within a bucket, too. */
@@ -166,15 +172,14 @@ static uint64_t lowest_id(const struct sl_cursor *cursor)
     return id;
 }
 
-/* 0; -ENOMEM. */
-static int begin_trends(struct counter *counter, uint64_t from)
+/* `*start_ms`: of the first bucket that is told; then of the first that is read. 0; -ENOMEM. */
+static int begin_trends(struct counter *counter, uint64_t from, uint64_t *start_ms)
 {
     const struct count_question *question = &counter->question;
-    uint64_t end_ms = counter->start_ms + question->bucket_ms;
+    uint64_t end_ms = *start_ms + question->bucket_ms;
 
     counter->silent_until = from - 1;
-    counter->start_ms =
-        count_bucket_start_ms(question, trend_needs_from_ms(&question->trends, end_ms));
+    *start_ms = count_bucket_start_ms(question, trend_needs_from_ms(&question->trends, end_ms));
     for (unsigned of = 0; of < TREND_OF_COUNT; of++) {
         if (!(question->trends.of & 1u << of))
             continue;
@@ -190,20 +195,22 @@ static struct counter *new_from(const struct count_question *question, uint64_t 
                                 const struct sl_cursor *had, uint64_t until)
 {
     struct counter *counter = mem_zalloc(sizeof(*counter));
+    uint64_t start_ms = question->pick.behind
+                            ? sl_id_time_ms(question->pick.behind + 1)
+                            : count_bucket_start_ms(question, sl_id_time_ms(from));
 
     if (!counter)
         return NULL;
     counter->question = *question;
-    counter->start_ms = count_bucket_start_ms(question, sl_id_time_ms(from));
-    if (question->pick.behind)
-        counter->start_ms = sl_id_time_ms(question->pick.behind + 1);
-    if (has_trends(counter) && begin_trends(counter, from) < 0) {
+    counter->kind = question->pick.posts > 0 ? PICKS : question->trends.window_ms ? TRENDS : COUNTS;
+    counter->had = *had;
+    counter->until = until;
+    if (has_trends(counter) && begin_trends(counter, from, &start_ms) < 0) {
         counter_free(counter);
         return NULL;
     }
-    counter->first = first_open(counter);
-    counter->had = *had;
-    counter->until = until;
+    open_bucket(counter, start_ms);
+    counter->first = counter->open_first;
     counter->told_to = greater(counter_before(counter), counter->silent_until);
     return counter;
 }
@@ -332,7 +339,7 @@ static int add_to_picks(struct counter *counter, struct event *event, struct sl_
     counter->told_to = told_to(counter);
     if (counter->question.pick.behind && event->id <= counter->question.pick.behind)
         return 0;
-    if (event->id < first_open(counter))
+    if (event->id < counter->open_first)
         return add_stray(counter, event);
     return pick_bucket_add(&counter->picks, &counter->question.pick, event, tail, is_had,
                            &counter->to_tell);
@@ -405,7 +412,7 @@ int counter_add(struct counter *counter, struct event *event, const struct count
         return add_to_picks(counter, event, tail);
     if (event->id < counter->first)
         return 0; /* 0: published without the log */
-    if (event->id < first_open(counter)) {
+    if (event->id < counter->open_first) {
         note(counter, event->id, event->id);
         return 0;
     }
@@ -422,7 +429,7 @@ static void note_rewound(struct counter *counter, uint64_t from, uint64_t to)
     if (!picks(counter))
         note(counter, from + 1, to);
     else if (counter->question.pick.pick != PICK_FIRST)
-        note(counter, greater(from + 1, first_open(counter)), to);
+        note(counter, greater(from + 1, counter->open_first), to);
 }
 
 void counter_gap(struct counter *counter, uint64_t from, uint64_t to, enum gap_reason reason)
@@ -463,7 +470,7 @@ static struct event *tell(const struct counter *counter, bool is_partial)
         .start_ms = counter->start_ms,
         .end_ms = counter->start_ms + counter->question.bucket_ms,
         .revision = id <= counter->told ? counter->revision : 0,
-        .has_gap = overlaps(&counter->gaps, first_open(counter), id),
+        .has_gap = overlaps(&counter->gaps, counter->open_first, id),
         .is_partial = is_partial,
     };
     struct buffer json = BUFFER_INIT;
@@ -529,7 +536,7 @@ static int close_counted(struct counter *counter)
 {
     uint64_t id = counter_open(counter);
 
-    if (id <= counter->told && !overlaps(&counter->retelling, first_open(counter), id))
+    if (id <= counter->told && !overlaps(&counter->retelling, counter->open_first, id))
         return 0;
     if (has_trends(counter))
         return id > counter->silent_until ? tell_all_trends(counter) : 0;
@@ -539,21 +546,24 @@ static int close_counted(struct counter *counter)
 int counter_close(struct counter *counter, uint64_t id)
 {
     const struct count_question *question = &counter->question;
+    uint64_t start_ms = counter->start_ms;
 
     assert(told_list_is_empty(&counter->to_tell) && counter_open(counter) < id);
     counter->told_to = told_to(counter);
     if ((picks(counter) ? close_picks(counter) : close_counted(counter)) < 0)
         return -ENOMEM;
     count_bucket_clear(&counter->bucket);
-    counter->start_ms += question->bucket_ms;
+    start_ms += question->bucket_ms;
     if (picks(counter))
-        counter->start_ms =
-            greater(counter->start_ms, count_bucket_start_ms(question, sl_id_time_ms(id)));
+        start_ms = greater(start_ms, count_bucket_start_ms(question, sl_id_time_ms(id)));
+    open_bucket(counter, start_ms);
     return 0;
 }
 
 int counter_next(struct counter *counter, struct told *ret_told, struct sl_cursor *ret_before)
 {
+    if (told_list_is_empty(&counter->to_tell))
+        return 0;
     *ret_before = counter_cursor(counter);
     if (!told_list_take(&counter->to_tell, ret_told))
         return 0;

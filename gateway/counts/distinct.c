@@ -1,6 +1,6 @@
-/* distinct.c - a set of hashes, or the registers that they leave behind.
+/* distinct.c - a few hashes, a table of more, or the registers that they leave behind.
  *
- * Both are functions of the set, and when one becomes the other is, too: so is the estimate. */
+ * All are functions of the set, and when one becomes the next is, too: so is the estimate. */
 #include "gateway/counts/distinct.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/stable_hash.h"
 
-enum { FIRST_CAPACITY = 16, INDEX_BITS = 12, RANK_BITS = 64 - INDEX_BITS };
+enum { FIRST_CAPACITY = 32, INDEX_BITS = 12, RANK_BITS = 64 - INDEX_BITS };
 
 /* FNV-1a of 64 bits (Fowler, Noll, Vo), mixed once more, for its high bits are poor. Never 0. */
 uint64_t distinct_hash(struct sl_slice text)
@@ -35,6 +35,14 @@ static uint64_t *slot_of(uint64_t *hashes, size_t capacity, uint64_t hash)
     return &hashes[i];
 }
 
+static void fill(uint64_t *hashes, size_t capacity, const uint64_t *from, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (from[i])
+            *slot_of(hashes, capacity, from[i]) = from[i];
+    }
+}
+
 static int grow(struct distinct *distinct)
 {
     size_t capacity = distinct->capacity ? distinct->capacity * 2 : FIRST_CAPACITY;
@@ -42,13 +50,28 @@ static int grow(struct distinct *distinct)
 
     if (!hashes)
         return -ENOMEM;
-    for (size_t i = 0; i < distinct->capacity; i++) {
-        if (distinct->hashes[i])
-            *slot_of(hashes, capacity, distinct->hashes[i]) = distinct->hashes[i];
-    }
+    fill(hashes, capacity, distinct->hashes, distinct->capacity);
     mem_free(distinct->hashes);
     distinct->hashes = hashes;
     distinct->capacity = capacity;
+    return 0;
+}
+
+/* 1: it is, or was, one of the few; 0: they are in the table now, which has room for one more;
+ * -ENOMEM. */
+static int add_to_few(struct distinct *distinct, uint64_t hash)
+{
+    for (size_t i = 0; i < distinct->count; i++) {
+        if (distinct->few[i] == hash)
+            return 1;
+    }
+    if (distinct->count < DISTINCT_FEW) {
+        distinct->few[distinct->count++] = hash;
+        return 1;
+    }
+    if (!distinct->hashes && grow(distinct) < 0)
+        return -ENOMEM;
+    fill(distinct->hashes, distinct->capacity, distinct->few, DISTINCT_FEW);
     return 0;
 }
 
@@ -131,6 +154,12 @@ int distinct_add(struct distinct *distinct, struct sl_slice text)
     uint64_t hash = distinct_hash(text), *slot;
 
     if (!distinct->registers) {
+        if (distinct->count <= DISTINCT_FEW) {
+            int r = add_to_few(distinct, hash);
+
+            if (r != 0)
+                return r < 0 ? r : 0;
+        }
         if (distinct->capacity <= distinct->count * 2 && distinct->count < DISTINCT_EXACT &&
             grow(distinct) < 0)
             return -ENOMEM;
@@ -159,9 +188,9 @@ void distinct_clear(struct distinct *distinct)
 {
     mem_free(distinct->registers);
     distinct->registers = NULL;
-    distinct->count = 0;
-    if (distinct->hashes)
+    if (distinct->hashes && distinct->count > DISTINCT_FEW)
         memset(distinct->hashes, 0, distinct->capacity * sizeof(*distinct->hashes));
+    distinct->count = 0;
 }
 
 void distinct_done(struct distinct *distinct)

@@ -15,12 +15,13 @@
 
 #include "base/slice.h"
 
-enum { DISTINCT_EXACT = 256, DISTINCT_REGISTERS = 4096 };
+enum { DISTINCT_FEW = 12, DISTINCT_EXACT = 256, DISTINCT_REGISTERS = 4096 };
 
 struct distinct {
-    uint64_t *hashes; /* open addressing, 0: empty; NULL: nothing yet, or registers */
-    size_t count, capacity;
-    uint8_t *registers; /* NULL: not that many */
+    uint8_t *registers;         /* NULL: not that many */
+    size_t count, capacity;     /* of strings, and of `hashes` */
+    uint64_t few[DISTINCT_FEW]; /* so many of them are here, where nothing else must be read */
+    uint64_t *hashes; /* those of more: open addressing, 0: empty; NULL: never so many yet */
 };
 
 /* Begins as {0}. */

@@ -71,10 +71,26 @@ void frame_append_pong(struct buffer *buffer, struct sl_slice payload)
     buffer_append_slice(buffer, payload);
 }
 
+enum { CHUNK_BYTES = 24 /* around what is in it */ };
+
+static void append_hexadecimal(struct buffer *buffer, size_t number)
+{
+    char digits[2 * sizeof(number)];
+    size_t first = sizeof(digits);
+
+    do {
+        digits[--first] = "0123456789abcdef"[number % 16];
+        number /= 16;
+    } while (number > 0);
+    buffer_append(buffer, digits + first, sizeof(digits) - first);
+}
+
 static void append_chunk(struct buffer *buffer, struct sl_slice before, struct sl_slice json,
                          struct sl_slice after)
 {
-    buffer_append_format(buffer, "%zx\r\n", before.size + json.size + after.size);
+    buffer_reserve(buffer, before.size + json.size + after.size + CHUNK_BYTES);
+    append_hexadecimal(buffer, before.size + json.size + after.size);
+    buffer_append_str(buffer, "\r\n");
     buffer_append_slice(buffer, before);
     buffer_append_slice(buffer, json);
     buffer_append_slice(buffer, after);

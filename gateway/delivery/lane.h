@@ -17,29 +17,29 @@ struct lane {
     struct outbox outbox; /* of the clients that are live */
     struct list catchers; /* of those that catch up */
     struct deliver *deliver;
-    uint64_t until;  /* of all its clients; 0: no end */
-    uint64_t number; /* never used again; from 1 */
-    char *key;       /* under which clients find it; NULL: not shared */
+    uint64_t until;                 /* of all its clients; 0: no end */
+    struct rule_set *rules;         /* it is fed by these instead of by one filter */
+    struct counter *counter;        /* NULL: no client of it has come to the head yet */
+    struct lane *source;            /* the lane that finds its trends; NULL: it tells of none */
+    struct trend_source *finds;     /* it is such a lane, and of this; or NULL */
+    struct count_question question; /* of what is counted, or picked, instead of being owed as it
+                                       passes; or .bucket_ms 0 */
+    uint64_t number;                /* never used again; from 1 */
+    char *key;                      /* under which clients find it; NULL: not shared */
     size_t key_size;
     char *tail;                     /* of all its clients; NULL: none */
     bool is_subscribed;             /* `subscription` is one */
     uint32_t subscription;          /* of the one filter */
-    struct rule_set *rules;         /* or of none, but these */
-    bool awaits_rules;              /* the client resumes when they are there */
+    bool awaits_rules;              /* with `rules`: the client resumes when they are there */
     struct home_watch watch;        /* or of this feed */
     struct list_node node;          /* of deliver */
     struct list_node owing;         /* of deliver: its live clients may be owed something */
     struct list_node touched;       /* rules of it have matched the event at hand */
     struct list_node judging;       /* of deliver: it has one filter, and clients that catch up */
-    struct count_question question; /* of what is counted, or picked, instead of being owed as it
-                                       passes; or .bucket_ms 0 */
-    struct counter *counter;        /* NULL: no client of it has come to the head yet */
     struct list_node counting;      /* of deliver: it has a counter */
     struct list_node miscounted;    /* of deliver: what it has told does not hold any more */
     uint64_t refreshed_ms;          /* clock of the loop: when the open bucket was told last */
-    struct lane *source;            /* the lane that finds its trends; NULL: it tells of none */
     struct list_node outlet;        /* of that: it is told what is found */
-    struct trend_source *finds;     /* it is such a lane, and of this; or NULL */
     struct list outlets;            /* of one that finds trends */
     uint64_t told;                  /* the id up to which these have been told */
     uint32_t percent;               /* of its posts are sent; 100: all */

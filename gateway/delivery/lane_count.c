@@ -87,24 +87,29 @@ static void count_event(struct lane *lane, struct event *event, struct sl_slice 
         outbox_evict_all(&lane->outbox, DISCONNECT_INTERNAL);
 }
 
-void lane_count(struct lane *lane, struct event *event, struct sl_slice tail)
+/* A gap, or another message for everybody: it is told where it stands. */
+static void count_message(struct lane *lane, struct event *event)
 {
     const struct sl_cursor before = lane_head(lane);
 
-    if (lane->source && event_is_for_all(event))
+    if (lane->source)
         lane_owe(lane, event, &before, SL_SLICE_NONE);
     if (!lane->counter)
         return;
-    if (event_is_for_all(event)) {
-        if (event->gap_to)
-            counter_gap(lane->counter, event->gap_from, event->gap_to,
-                        event->is_rewound ? GAP_REWOUND : GAP_RETENTION);
-        if (!lane->finds)
-            lane_owe(lane, event, &before, SL_SLICE_NONE);
-    } else {
+    if (event->gap_to)
+        counter_gap(lane->counter, event->gap_from, event->gap_to,
+                    event->is_rewound ? GAP_REWOUND : GAP_RETENTION);
+    if (!lane->finds)
+        lane_owe(lane, event, &before, SL_SLICE_NONE);
+}
+
+void lane_count(struct lane *lane, struct event *event, struct sl_slice tail)
+{
+    if (event_is_for_all(event))
+        count_message(lane, event);
+    else if (lane->counter)
         count_event(lane, event, tail);
-    }
-    if (counter_retell_from(lane->counter))
+    if (lane->counter && counter_retell_from(lane->counter))
         lane_recount(lane);
 }
 

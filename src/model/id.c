@@ -2,8 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
+#include <string.h>
 
 uint64_t sl_id_first_at(uint64_t unix_ms)
 {
@@ -31,7 +30,15 @@ int sl_id_parse(struct sl_slice text, uint64_t *ret_id)
 
 const char *sl_id_print(uint64_t id, char room[static SL_ID_TEXT_SIZE])
 {
+    char digits[SL_ID_TEXT_SIZE];
+    size_t first = sizeof(digits);
+
     assert(id <= SL_ID_MAX);
-    snprintf(room, SL_ID_TEXT_SIZE, "%" PRIu64, id);
+    digits[--first] = '\0';
+    do {
+        digits[--first] = (char)('0' + id % 10);
+        id /= 10;
+    } while (id > 0);
+    memcpy(room, digits + first, sizeof(digits) - first);
     return room;
 }

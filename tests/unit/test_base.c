@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -192,6 +193,32 @@ static void test_rfc3339_is_written_and_read(void **state)
     assert_int_equal(ms, 1767225600000);
     assert_int_equal(clock_parse_rfc3339(SL_SLICE("2024-02-29T00:00:00.98765Z"), &ms), 0);
     assert_int_equal(ms % 1000, 987);
+}
+
+/* Every day of four centuries and more, as the C library has it. */
+static void test_dates_are_those_of_the_calendar(void **state)
+{
+    (void)state;
+    for (uint64_t ms = 0; ms < UINT64_C(86400000) * 366 * 450; ms += 86400000 + 3723004) {
+        char text[CLOCK_RFC3339_SIZE], expected[CLOCK_RFC3339_SIZE];
+        time_t seconds = (time_t)(ms / 1000);
+        struct tm tm;
+        size_t size =
+            strftime(expected, sizeof(expected), "%Y-%m-%dT%H:%M:%S", gmtime_r(&seconds, &tm));
+
+        snprintf(expected + size, sizeof(expected) - size, ".%03uZ", (unsigned)(ms % 1000));
+        clock_format_rfc3339(ms, text);
+        assert_string_equal(text, expected);
+    }
+}
+
+static void test_no_date_is_longer_than_its_room(void **state)
+{
+    char text[CLOCK_RFC3339_SIZE];
+
+    (void)state;
+    clock_format_rfc3339(UINT64_MAX, text);
+    assert_string_equal(text, "9999-12-31T23:59:59.999Z");
 }
 
 static void test_bad_rfc3339_is_refused(void **state)
@@ -548,6 +575,8 @@ int main(void)
         cmocka_unit_test(test_list_keeps_its_order),
         cmocka_unit_test(test_list_walk_may_remove_and_move_what_it_stands_on),
         cmocka_unit_test(test_rfc3339_is_written_and_read),
+        cmocka_unit_test(test_dates_are_those_of_the_calendar),
+        cmocka_unit_test(test_no_date_is_longer_than_its_room),
         cmocka_unit_test(test_bad_rfc3339_is_refused),
         cmocka_unit_test(test_stable_hash_never_changes),
         cmocka_unit_test(test_keyed_hash_depends_on_key_and_length),
