@@ -35,7 +35,7 @@ class MariadbServer:
             ["mariadb-install-db", "--no-defaults", f"--datadir={self.data}", "--skip-test-db",
              "--auth-root-authentication-method=normal", "--innodb-log-file-size=8M", *self.as_root],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            timeout=120)
+            timeout=120, env={**os.environ, "TMPDIR": str(self.folder)})  # several at a time spoil each other's files
         assert done.returncode == 0, done.stdout
 
     def start(self):
