@@ -134,6 +134,25 @@ static void print_numbered(char *out, size_t size, const char *format, uint64_t 
         snprintf(out, size, "%s", format);
 }
 
+static uint64_t keyword_or_number(const struct client *client)
+{
+    return pool.publish->keywords ? client->number % pool.publish->keywords : client->number;
+}
+
+/* One frame of text, with a mask of zeroes. */
+static bool say_hello(struct client *client)
+{
+    char text[1024], frame[8 + sizeof(text)] = {(char)0x81, (char)(0x80 | 126)};
+    size_t size;
+
+    print_numbered(text, sizeof(text), pool.settings->hello, keyword_or_number(client));
+    size = strlen(text);
+    frame[2] = (char)(size >> 8);
+    frame[3] = (char)size;
+    memcpy(frame + 8, text, size);
+    return client_socket_send(&client->socket, frame, 8 + size) == (ssize_t)(8 + size);
+}
+
 static void send_request(struct client *client)
 {
     static const char *const accepts[FORMAT_COUNT] = {
@@ -155,9 +174,7 @@ static void send_request(struct client *client)
     const char *token = pool.token_count ? pool.tokens[client->number % pool.token_count] : NULL;
     int size;
 
-    print_numbered(path, sizeof(path), settings->path,
-                   pool.publish->keywords ? client->number % pool.publish->keywords
-                                          : client->number);
+    print_numbered(path, sizeof(path), settings->path, keyword_or_number(client));
     size = snprintf(request, sizeof(request),
                     "GET %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n%s%s%s%s%s%s%s\r\n", path,
                     settings->port, accepts[settings->format],
@@ -237,6 +254,10 @@ static ptrdiff_t take_head(struct client *client, char *bytes, size_t size)
     pool.counts.handshakes++;
     if (pool.settings->churn) {
         churn(client);
+        return -1;
+    }
+    if (pool.settings->hello && !say_hello(client)) {
+        close_client(client, "the first message did not go out");
         return -1;
     }
     if (pool.settings->is_compressed)

@@ -20,6 +20,7 @@ struct client_settings {
     const char *path;       /* %d: the number of the client's keyword, or its own */
     bool is_compressed;     /* asks for it, and has to get it */
     const char *header;     /* one line more of the request; NULL: none */
+    const char *hello;      /* of WebSocket: what is said first; %d as in the path; NULL: nothing */
     const char *token_file; /* a token a line, dealt out in turn; NULL: none */
     uint32_t count, at_once;
     uint64_t churn; /* handshakes to make and close; 0: streams that stay */

@@ -22,7 +22,8 @@ static enum stream_format format_called(const char *name)
 static const char usage[] =
     "fanout --port P [--tls] --clients N [--format ws|ndjson|delimited|sse] [--path "
     "/x?track=kw%d]\n"
-    "       [--token-file FILE (a token a line)] [--compressed] [--header 'A: b'] [--at-once N]\n"
+    "       [--token-file FILE (a token a line)] [--compressed] [--header 'A: b'] [--hello TEXT]\n"
+    "       [--at-once N]\n"
     "       [--server PID] [--idle SECONDS] [--max SECONDS]\n"
     "       --churn HANDSHAKES\n"
     "     | --redis HOST:PORT|/SOCKET [--channel C] --posts N [--size BYTES]\n"
@@ -38,15 +39,20 @@ static const char usage[] =
 void options_read(struct options *ret_options, int argc, char **argv)
 {
     static const struct option names[] = {
-        {"port", 1, NULL, 'p'},          {"clients", 1, NULL, 'n'},    {"format", 1, NULL, 'f'},
-        {"path", 1, NULL, 'u'},          {"token-file", 1, NULL, 't'}, {"header", 1, NULL, 'H'},
-        {"at-once", 1, NULL, 'a'},       {"server", 1, NULL, 's'},     {"idle", 1, NULL, 'i'},
-        {"max", 1, NULL, 'm'},           {"churn", 1, NULL, 'C'},      {"redis", 1, NULL, 'r'},
-        {"channel", 1, NULL, 'c'},       {"posts", 1, NULL, 'N'},      {"size", 1, NULL, 'S'},
-        {"rate", 1, NULL, 'R'},          {"window", 1, NULL, 'w'},     {"keywords", 1, NULL, 'k'},
-        {"keyword-every", 1, NULL, 'e'}, {"http-port", 1, NULL, 'P'},  {"http-path", 1, NULL, 'U'},
-        {"from-log", 0, NULL, 'L'},      {"tls", 0, NULL, 'T'},        {"compressed", 0, NULL, 'z'},
-        {"texts", 1, NULL, 'x'},         {"burst", 1, NULL, 'b'},      {NULL, 0, NULL, 0},
+        {"port", 1, NULL, 'p'},          {"clients", 1, NULL, 'n'},
+        {"format", 1, NULL, 'f'},        {"path", 1, NULL, 'u'},
+        {"token-file", 1, NULL, 't'},    {"header", 1, NULL, 'H'},
+        {"at-once", 1, NULL, 'a'},       {"server", 1, NULL, 's'},
+        {"idle", 1, NULL, 'i'},          {"max", 1, NULL, 'm'},
+        {"churn", 1, NULL, 'C'},         {"redis", 1, NULL, 'r'},
+        {"channel", 1, NULL, 'c'},       {"posts", 1, NULL, 'N'},
+        {"size", 1, NULL, 'S'},          {"rate", 1, NULL, 'R'},
+        {"window", 1, NULL, 'w'},        {"keywords", 1, NULL, 'k'},
+        {"keyword-every", 1, NULL, 'e'}, {"http-port", 1, NULL, 'P'},
+        {"http-path", 1, NULL, 'U'},     {"from-log", 0, NULL, 'L'},
+        {"tls", 0, NULL, 'T'},           {"compressed", 0, NULL, 'z'},
+        {"texts", 1, NULL, 'x'},         {"burst", 1, NULL, 'b'},
+        {"hello", 1, NULL, 'h'},         {NULL, 0, NULL, 0},
     };
     struct options *options = ret_options;
     struct client_settings *clients = &options->clients;
@@ -78,6 +84,9 @@ void options_read(struct options *ret_options, int argc, char **argv)
             break;
         case 'H':
             clients->header = optarg;
+            break;
+        case 'h':
+            clients->hello = optarg;
             break;
         case 'a':
             clients->at_once = (uint32_t)number;

@@ -153,6 +153,27 @@ static void pong(const struct wire_reader *reader, const char *payload, size_t s
     reader->answer(reader->owner, frame, 6 + size);
 }
 
+static void answer_nats(const struct wire_reader *reader)
+{
+    static const char frame[6 + 6] = "\x82\x86\0\0\0\0PONG\r\n";
+
+    reader->answer(reader->owner, frame, sizeof(frame));
+}
+
+/* The protocol of NATS: lines, of which those that are JSON are what somebody published. */
+static void take_nats(const char *bytes, size_t size, const struct wire_reader *reader)
+{
+    const char *end;
+
+    for (size_t at = 0; at < size && (end = memchr(bytes + at, '\n', size - at));
+         at = (size_t)(end + 1 - bytes)) {
+        if (bytes[at] == '{')
+            reader->message(reader->owner, bytes + at, (size_t)(end - (bytes + at)));
+        else if (strncmp(bytes + at, "PING", 4) == 0)
+            answer_nats(reader);
+    }
+}
+
 static ptrdiff_t take_frames(struct wire *wire, char *bytes, size_t size,
                              const struct wire_reader *reader)
 {
@@ -174,6 +195,9 @@ static ptrdiff_t take_frames(struct wire *wire, char *bytes, size_t size,
         switch (frame[0]) {
         case 0x81:
             reader->message(reader->owner, bytes + at + head, payload);
+            break;
+        case 0x82:
+            take_nats(bytes + at + head, payload, reader);
             break;
         case 0xc1:
             if (!take_deflated(wire, bytes + at + head, payload, reader))
