@@ -5,6 +5,9 @@
  * the one that nobody has touched for the longest time. What that had to tell the other gateways is
  * lost then, unless there is one that has nothing to tell.
  *
+ * Places are small; the accounts stand apart, in the order in which places were first taken, so
+ * that few accounts touch little memory.
+ *
  * What has to be told is marked in an array of its own, a byte an account, so that looking for it
  * once a second costs little however many accounts there are. */
 #include "gateway/front/fair_use.h"
@@ -31,7 +34,7 @@ enum {
 enum news { NEWS_FREE, NEWS_NONE, NEWS_SOME };
 
 struct account {
-    uint8_t size; /* of the name; 0: the account is free */
+    uint8_t size; /* of the name */
     char name[USE_NAME_MAX];
     uint64_t touched_ms;
     struct leaky_bucket buckets[USE_RATES];
@@ -54,6 +57,8 @@ struct fair_use {
     atomic_uint gateways;           /* that there are, this one included */
     atomic_bool is_alone;           /* the others are not heard: a share of each rate is ours */
     _Atomic uint8_t news[ACCOUNTS]; /* enum news */
+    atomic_uint taken;              /* of `accounts` */
+    uint32_t places[ACCOUNTS];      /* index in `accounts`, plus one; 0: it was never taken */
     struct account accounts[ACCOUNTS];
 };
 
@@ -135,16 +140,22 @@ static void mark(struct fair_use *uses, size_t index, bool is_news)
         atomic_store_explicit(&uses->news[index], news, memory_order_relaxed);
 }
 
-/* Does `a` make room sooner than `b`? */
-static bool goes_sooner(const struct fair_use *uses, size_t a, size_t b)
+/* NULL: the place was never taken. Its set is locked. */
+static struct account *account_at(struct fair_use *uses, size_t index)
 {
-    const struct account *accounts = uses->accounts;
+    return uses->places[index] > 0 ? &uses->accounts[uses->places[index] - 1] : NULL;
+}
 
-    if (!accounts[a].size != !accounts[b].size)
-        return !accounts[a].size;
+/* Does `a` make room sooner than `b`? */
+static bool goes_sooner(struct fair_use *uses, size_t a, size_t b)
+{
+    const struct account *first = account_at(uses, a), *second = account_at(uses, b);
+
+    if (!first || !second)
+        return !first && second;
     if (has_news(uses, a) != has_news(uses, b))
         return !has_news(uses, a);
-    return accounts[a].touched_ms < accounts[b].touched_ms;
+    return first->touched_ms < second->touched_ms;
 }
 
 /* ACCOUNTS: there is none. Its set is locked. */
@@ -153,9 +164,9 @@ static size_t find(struct fair_use *uses, const struct use_whose *whose)
     size_t first = first_of_set(uses, whose);
 
     for (size_t i = first; i < first + SET_SIZE; i++) {
-        const struct account *account = &uses->accounts[i];
+        const struct account *account = account_at(uses, i);
 
-        if (account->size == whose->name.size &&
+        if (account && account->size == whose->name.size &&
             memcmp(account->name, whose->name.data, account->size) == 0)
             return i;
     }
@@ -171,7 +182,9 @@ static size_t make(struct fair_use *uses, const struct use_whose *whose)
         if (goes_sooner(uses, i, index))
             index = i;
     }
-    account = &uses->accounts[index];
+    if (uses->places[index] == 0)
+        uses->places[index] = atomic_fetch_add(&uses->taken, 1) + 1;
+    account = account_at(uses, index);
     memset(account, 0, sizeof(*account));
     memcpy(account->name, whose->name.data, whose->name.size);
     account->size = (uint8_t)whose->name.size;
@@ -197,6 +210,7 @@ static void turn_day(struct account *account, uint64_t wall_ms)
 static struct account *open_account(struct fair_use *uses, const struct use_whose *whose,
                                     const struct use_times *times, size_t *ret_index)
 {
+    struct account *account;
     size_t index, first = first_of_set(uses, whose);
 
     assert(whose->name.size > 0 && whose->name.size <= USE_NAME_MAX);
@@ -204,10 +218,11 @@ static struct account *open_account(struct fair_use *uses, const struct use_whos
     index = find(uses, whose);
     if (index == ACCOUNTS)
         index = make(uses, whose);
-    uses->accounts[index].touched_ms = times->now_ms;
-    turn_day(&uses->accounts[index], times->wall_ms);
+    account = account_at(uses, index);
+    account->touched_ms = times->now_ms;
+    turn_day(account, times->wall_ms);
     *ret_index = index;
-    return &uses->accounts[index];
+    return account;
 }
 
 /* --- what may be used --- */
@@ -394,14 +409,15 @@ bool fair_use_next_news(struct fair_use *uses, size_t *position, uint64_t now_ms
                         struct use_news *ret_news)
 {
     for (; *position < ACCOUNTS; ++*position) {
-        struct account *account = &uses->accounts[*position];
+        struct account *account;
         bool is_due;
 
         if (!has_news(uses, *position))
             continue;
         lock(uses, *position);
-        is_due = account->size > 0 &&
-                 (account->sent_ms == 0 || now_ms - account->sent_ms >= uses->exchange_ms);
+        account = account_at(uses, *position);
+        is_due =
+            account && (account->sent_ms == 0 || now_ms - account->sent_ms >= uses->exchange_ms);
         if (is_due) {
             account->sent_ms = now_ms;
             mark(uses, *position, false);

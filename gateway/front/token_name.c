@@ -6,6 +6,7 @@
 
 void token_name(struct sl_slice text, char ret_name[static TOKEN_NAME_SIZE])
 {
+    enum { KEPT_BYTES = 22 };
     unsigned char hash[SHA256_DIGEST_LENGTH];
     int at;
 
@@ -15,6 +16,6 @@ void token_name(struct sl_slice text, char ret_name[static TOKEN_NAME_SIZE])
     }
     SHA256((const unsigned char *)text.data, text.size, hash);
     at = sprintf(ret_name, "sha256:");
-    for (size_t i = 0; i < sizeof(hash); i++)
+    for (size_t i = 0; i < KEPT_BYTES; i++)
         at += sprintf(ret_name + at, "%02x", hash[i]);
 }

@@ -4,8 +4,9 @@
 
 #include "base/slice.h"
 
-enum { TOKEN_NAME_SIZE = 129 };
+/* Every stream keeps three of them. */
+enum { TOKEN_NAME_SIZE = 52 };
 
-/* `text` itself; of one that is too long for that "sha256:" and the hash, in hexadecimal. Whoever
- * compares names makes both with this. */
+/* `text` itself; of one that is too long for that "sha256:" and the first 22 bytes of the hash, in
+ * hexadecimal. Whoever compares names makes both with this. */
 void token_name(struct sl_slice text, char ret_name[static TOKEN_NAME_SIZE]);
