@@ -94,7 +94,7 @@ static void handle(void *owner, struct http_connection *connection, const struct
     buffer_done(&text);
 }
 
-static const struct http_handler handler = {check, handle};
+static const struct http_handler handler = {check, handle, NULL};
 
 /* --- the two ends --- */
 

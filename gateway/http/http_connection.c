@@ -273,14 +273,37 @@ void http_take_over_late(struct http_connection *connection, struct wire *wire,
     retire(connection);
 }
 
-/* Refused by ourselves. What else has come cannot be told apart, so the connection ends. */
-static void refuse(struct http_connection *connection, const struct http_refusal *refusal)
+/* Before it was whole. What else has come cannot be told apart, so the connection ends. */
+static void answer_early(struct http_connection *connection, const struct http_request *request,
+                         const struct http_refusal *refusal)
 {
-    metric_add(connection->server->settings.metrics, METRIC_REFUSED_HEADS, 1);
-    incoming_free(connection);
+    const struct http_server_settings *settings = &connection->server->settings;
+
     connection->closes = true;
     connection->stage = HTTP_STAGE_ANSWERING;
-    http_answer_refusal(connection, refusal);
+    if (request->path.data && settings->handler->refuse)
+        settings->handler->refuse(settings->owner, connection, request, refusal);
+    else
+        http_answer_refusal(connection, refusal);
+}
+
+/* Refused by ourselves: of its head, as much as has come. */
+static void refuse_with(struct http_connection *connection, struct sl_slice head,
+                        const struct http_refusal *refusal)
+{
+    const struct http_request request = http_head_read_line(head);
+
+    metric_add(connection->server->settings.metrics, METRIC_REFUSED_HEADS, 1);
+    answer_early(connection, &request, refusal);
+}
+
+/* The same while a head or a body comes. */
+static void refuse(struct http_connection *connection, const struct http_refusal *refusal)
+{
+    struct http_incoming *incoming = connection->incoming;
+
+    refuse_with(connection, incoming ? buffer_slice(&incoming->head) : SL_SLICE(""), refusal);
+    incoming_free(connection);
 }
 
 /* --- bodies --- */
@@ -333,9 +356,7 @@ static int begin_body(struct http_connection *connection, struct sl_slice text,
     struct http_incoming *incoming;
 
     if (settings->handler->check(settings->owner, connection, head, &refusal) < 0) {
-        connection->closes = true;
-        connection->stage = HTTP_STAGE_ANSWERING;
-        http_answer_refusal(connection, &refusal);
+        answer_early(connection, &head->request, &refusal);
         return -EPROTO;
     }
     buffer_done(&connection->headers); /* the handler sets them again */
@@ -444,7 +465,7 @@ static size_t take_head(struct http_connection *connection, struct sl_slice inpu
         return 0;
     if (http_head_read(sl_slice(input.data, size), settings->max_body_bytes, &head, &refusal) < 0) {
         take_form(connection, &(struct http_request){.method = HTTP_OTHER});
-        refuse(connection, &refusal);
+        refuse_with(connection, sl_slice(input.data, size), &refusal);
         return input.size;
     }
     find_client(connection, &head.request);

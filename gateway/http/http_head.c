@@ -546,3 +546,15 @@ int http_head_read(struct sl_slice head, size_t max_body_bytes, struct http_head
     *ret_head = result;
     return 0;
 }
+
+struct http_request http_head_read_line(struct sl_slice head)
+{
+    struct http_head result = {.request.method = HTTP_OTHER};
+    struct http_refusal ignored;
+    struct reading reading = {.head = &result, .refusal = &ignored};
+    struct sl_slice line;
+
+    if (next_line(&reading, &head, &line) < 0 || read_request_line(&reading, line) < 0)
+        return (struct http_request){.method = HTTP_OTHER};
+    return result.request;
+}

@@ -34,3 +34,6 @@ struct http_head {
  * *refusal is the answer, and what follows in the input cannot be told. */
 int http_head_read(struct sl_slice head, size_t max_body_bytes, struct http_head *ret_head,
                    struct http_refusal *refusal);
+
+/* Of a head that is refused: what its first line says, or a request without path. */
+struct http_request http_head_read_line(struct sl_slice head);

@@ -40,6 +40,12 @@ struct http_handler {
     /* A request is whole. The callee calls one of http_answer(), http_answer_refusal(),
      * http_answer_later() and http_take_over(). `head` is gone when this returns. */
     void (*handle)(void *owner, struct http_connection *connection, const struct http_head *head);
+    /* A request is refused before it is whole, by check() or by the server: answers with `refusal`
+     * in the words of its path. What is behind the headers is not there. NULL:
+     * http_answer_refusal().
+     */
+    void (*refuse)(void *owner, struct http_connection *connection,
+                   const struct http_request *request, const struct http_refusal *refusal);
 };
 
 struct http_server_settings {
@@ -94,7 +100,7 @@ void http_answer_later(struct http_connection *connection, void (*abandoned)(voi
  * is gone; METRIC_CONNECTIONS counts the wire on, until the caller takes it off. */
 void http_take_over(struct http_connection *connection, struct wire *wire,
                     const struct wire_callbacks *callbacks);
-/* The same after http_answer_later(), from anywhere in the loop. *ret_rest is the caller's: what had
- * come behind the head, which callbacks->received is not called for. */
+/* The same after http_answer_later(), from anywhere in the loop. *ret_rest is the caller's: what
+ * had come behind the head, which callbacks->received is not called for. */
 void http_take_over_late(struct http_connection *connection, struct wire *wire,
                          const struct wire_callbacks *callbacks, struct buffer *ret_rest);

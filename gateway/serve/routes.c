@@ -288,14 +288,12 @@ static bool is_private(const struct server *server, const struct http_connection
            is_loopback(wire_client_address(wire, room));
 }
 
-static void refuse_in(struct server *server, struct http_connection *connection,
-                      const struct dialect *dialect, const struct http_request *request,
-                      const struct http_refusal *refusal)
+static void refuse_in(struct http_connection *connection, const struct dialect *dialect,
+                      const struct http_request *request, const struct http_refusal *refusal)
 {
     struct buffer body = BUFFER_INIT, headers = BUFFER_INIT;
     struct http_answer answer = {.status = refusal->status};
 
-    server_count_refusal(server, refusal);
     http_refusal_append_headers(refusal, &headers);
     dialect->refuse(request, refusal, &body, &answer);
     if (body.failed || headers.failed) {
@@ -371,8 +369,10 @@ static void begin_dialect(struct server *server, struct http_connection *connect
         r = streams_begin_dialect(server->streams, connection, match->dialect, match->route,
                                   is_private(server, connection), head, &refusal, &fault);
     server_count_token_fault(server, connection, fault);
-    if (r < 0)
-        refuse_in(server, connection, match->dialect, request, &refusal);
+    if (r == 0)
+        return;
+    server_count_refusal(server, &refusal);
+    refuse_in(connection, match->dialect, request, &refusal);
 }
 
 /* --- connections --- */
@@ -394,20 +394,19 @@ static void begin_connections(struct server *server, struct http_connection *con
 /* --- by path --- */
 
 static void route(struct server *server, struct http_connection *connection,
-                  const struct http_head *head)
+                  const struct dialect_match *match, const struct http_head *head)
 {
     const struct http_request *request = &head->request;
     const char *api_methods = api_allow(request->path);
     const char *connection_methods = connections_allow(request->path);
     struct http_refusal refusal;
     enum stream_kind kind;
-    const struct dialect_match match = find_dialect(server, request->path);
     bool is_stream = stream_path(request->path, &kind);
     bool takes_post =
         api_methods ? strstr(api_methods, "POST") != NULL : is_stream || is_asked(request);
 
-    if (match.dialect) {
-        begin_dialect(server, connection, &match, head);
+    if (match->dialect) {
+        begin_dialect(server, connection, match, head);
     } else if (head->lacks_length && takes_post && !request->is_upgrade) {
         refuse_length(&refusal);
         server_refuse(server, connection, &refusal);
@@ -442,13 +441,12 @@ static void route(struct server *server, struct http_connection *connection,
 /* --- how much is asked --- */
 
 /* Of what needs no token nobody asks. */
-static enum use_asks asks_of(const struct server *server, const struct http_request *request)
+static enum use_asks asks_of(const struct dialect_match *match, const struct http_request *request)
 {
-    const struct dialect_match match = find_dialect(server, request->path);
     enum stream_kind kind;
 
-    if (match.dialect)
-        return match.route->answer ? USE_ASKS_REQUEST : USE_ASKS_STREAM;
+    if (match->dialect)
+        return match->route->answer ? USE_ASKS_REQUEST : USE_ASKS_STREAM;
     if (stream_path(request->path, &kind) && kind != STREAM_PAST_COUNTS)
         return USE_ASKS_STREAM;
     return sl_slice_starts_with(request->path, SL_SLICE("/v1/")) ? USE_ASKS_REQUEST
@@ -483,14 +481,15 @@ static void count_use_refused(const struct server *server, const struct use_chec
 static void handle(void *owner, struct http_connection *connection, const struct http_head *head)
 {
     struct server *server = owner;
+    const struct dialect_match match = find_dialect(server, head->request.path);
     char room[WIRE_ADDRESS_SIZE];
     struct use_check check =
-        use_check_of(server, connection, asks_of(server, &head->request), room);
+        use_check_of(server, connection, asks_of(&match, &head->request), room);
     struct http_head judged = *head;
 
     append_cors(server, &head->request, check.headers);
     judged.request.use = &check;
-    route(server, connection, &judged);
+    route(server, connection, &match, &judged);
     count_use_refused(server, &check);
 }
 
@@ -545,4 +544,15 @@ static int check(void *owner, struct http_connection *connection, const struct h
     return r;
 }
 
-const struct http_handler server_handler = {check, handle};
+static void refuse_early(void *owner, struct http_connection *connection,
+                         const struct http_request *request, const struct http_refusal *refusal)
+{
+    const struct dialect_match match = find_dialect(owner, request->path);
+
+    if (match.dialect)
+        refuse_in(connection, match.dialect, request, refusal);
+    else
+        http_answer_refusal(connection, refusal);
+}
+
+const struct http_handler server_handler = {check, handle, refuse_early};

@@ -82,7 +82,7 @@ static void handle(void *owner, struct http_connection *connection, const struct
     }
 }
 
-static const struct http_handler handler = {check, handle};
+static const struct http_handler handler = {check, handle, NULL};
 
 /* --- running it --- */
 

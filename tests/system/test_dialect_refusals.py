@@ -1,0 +1,62 @@
+"""Refusals of a dialect's paths are in its words, also those that are made before the request is whole."""
+
+import pytest
+
+from harness.http import form_bytes
+from harness.waiting import Deadline
+
+FILTER, PUBLIC, SAMPLE = "/1.1/statuses/filter.json", "/api/v1/streaming/public", "/2/tweets/sample/stream"
+
+
+def is_plain(response):
+    return response.headers["content-type"].startswith("text/plain") and response.body.endswith(b"\r\n")
+
+
+def is_mastodon(response):
+    return isinstance(response.json["error"], str)
+
+
+def is_problem(response):
+    return response.json["title"] and response.json["status"] == response.status
+
+
+DIALECTS = {FILTER: is_plain, PUBLIC: is_mastodon, SAMPLE: is_problem}
+
+
+@pytest.fixture(scope="module")
+def gateway(module_servers, redis):
+    return module_servers.gateway(redis, "--dialects", "twitter1,mastodon,twitter2")
+
+
+def answer(gateway, path, headers, body=b"", method="POST"):
+    """To what is sent, which may be less than the request."""
+    with gateway.connect() as connection:
+        connection.send(form_bytes(method, path, {**gateway.bearer(), **headers}) + body)
+        response = connection.read_response()
+        assert DIALECTS[path](response), response
+        connection.read_to_end(Deadline(what="the end of the connection"))
+        return response.status
+
+
+@pytest.mark.parametrize("path", DIALECTS)
+def test_before_the_body_is_read(gateway, path):
+    bad = {"Authorization": "Bearer x.y.z", "Content-Length": "9"}
+    assert answer(gateway, path, bad) == (401 if path == FILTER else 405)
+
+
+@pytest.mark.parametrize("path", DIALECTS)
+def test_in_a_head_that_cannot_be_read(gateway, path):
+    assert answer(gateway, path, {"Content-Length": "1000000000000"}) in (413, 400)
+    assert answer(gateway, path, {"Transfer-Encoding": "chunked"}) == 411
+    assert answer(gateway, path, {"Content-Length": "x"}) in (400, 406)
+
+
+def test_while_the_body_comes(module_servers, redis):
+    gateway = module_servers.gateway(redis, "--dialects", "twitter1", "--handshake-timeout-ms", "1000")
+    assert answer(gateway, FILTER, {"Content-Length": "9"}, b"track=") == 408
+
+
+def test_other_paths_have_ours(gateway):
+    with gateway.connect() as connection:
+        connection.send(form_bytes("POST", "/v1/stream/filter", {"Authorization": "Bearer x", "Content-Length": "9"}))
+        assert connection.read_response().error["code"] == "invalid_token"
