@@ -14,11 +14,13 @@
 enum {
     SLOW_CLIENT_LATE_MS = 5000,   /* who is so far behind, and does not catch up */
     SLOW_BOARD_CLIENTS = 10,      /* of a worker, and in what is read */
-    SLOW_CLIENT_SUBJECT_SIZE = 65 /* as of a token */
+    SLOW_CLIENT_SUBJECT_SIZE = 65, /* as of a token */
+    SLOW_CLIENT_FILTER_BYTES = 120 /* of its filter's words, with the dots of what is left out */
 };
 
 struct slow_client {
     char subject[SLOW_CLIENT_SUBJECT_SIZE];
+    char filter[SLOW_CLIENT_FILTER_BYTES + 1]; /* what it asks for, in words; empty: not known */
     enum stream_kind stream;
     enum stream_format format;
     unsigned worker; /* set by slow_board_read() */
@@ -40,8 +42,8 @@ struct slow_list {
     struct slow_client clients[SLOW_BOARD_CLIENTS];
 };
 
-/* Puts the client where it belongs, or leaves it out. */
-void slow_list_add(struct slow_list *list, const struct slow_client *client);
+/* Puts the client where it belongs: there it is, until the next is added; or leaves it out: NULL. */
+struct slow_client *slow_list_add(struct slow_list *list, const struct slow_client *client);
 
 struct slow_board;
 

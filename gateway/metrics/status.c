@@ -6,13 +6,21 @@
 #include "gateway/metrics/health.h"
 #include "gateway/metrics/history.h"
 
+/* Whose a stream is, and what it asks for, is for operators alone. */
+static void print_private(const char *text, bool is_shown, struct buffer *json)
+{
+    if (is_shown)
+        buffer_append_json_string(json, sl_slice_str(text));
+    else
+        buffer_append_str(json, "null");
+}
+
 static void print_client(const struct slow_client *client, bool with_subject, struct buffer *json)
 {
     buffer_append_format(json, "{\"worker\":%u,\"subject\":", client->worker);
-    if (with_subject)
-        buffer_append_json_string(json, sl_slice_str(client->subject));
-    else
-        buffer_append_str(json, "null");
+    print_private(client->subject, with_subject, json);
+    buffer_append_str(json, ",\"filter\":");
+    print_private(client->filter, with_subject && client->filter[0], json);
     buffer_append_format(
         json,
         ",\"stream\":\"%s\",\"transport\":\"%s\",\"catching_up\":%s,\"lag_ms\":%" PRIu64

@@ -8,9 +8,11 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "filters/filter_describe.h"
 #include "gateway/delivery/catch_up.h"
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/outbox.h"
+#include "gateway/delivery/rule_set.h"
 #include "gateway/metrics/slow_board.h"
 #include "gateway/streams/late_answer.h"
 #include "gateway/streams/stream.h"
@@ -24,12 +26,27 @@ struct survey {
     struct slow_list slowest;
 };
 
+/* Nothing where there is no memory for it. */
+static void describe(const struct channel *channel, char *ret_words)
+{
+    struct buffer words = BUFFER_INIT;
+
+    if (channel->rules)
+        buffer_append_format(&words, "%zu named filters", rule_set_count(channel->rules));
+    else if (channel->request.filter)
+        sl_filter_describe(channel->request.filter, SLOW_CLIENT_FILTER_BYTES - strlen("..."),
+                           &words);
+    if (!words.failed && words.size > 0 && words.size <= SLOW_CLIENT_FILTER_BYTES)
+        memcpy(ret_words, words.data, words.size);
+    buffer_done(&words);
+}
+
 static void look_at(void *owner, struct client *client)
 {
     const struct channel *channel = channel_of(client);
     struct survey *survey = owner;
     uint64_t now_ms = survey->now_ms;
-    struct slow_client slow = {0};
+    struct slow_client slow = {0}, *place;
     struct client_owed owed;
 
     if (!channel || channel->stream->stage != STREAM_LIVE)
@@ -57,7 +74,9 @@ static void look_at(void *owner, struct client *client)
     survey->owed_bytes += slow.owed_bytes;
     static_assert(sizeof(slow.subject) == TOKEN_SUBJECT_SIZE, "a token's subject fits");
     memcpy(slow.subject, channel->request.token.subject, sizeof(slow.subject));
-    slow_list_add(&survey->slowest, &slow);
+    place = slow_list_add(&survey->slowest, &slow);
+    if (place)
+        describe(channel, place->filter);
 }
 
 static void on_survey(uv_timer_t *timer)

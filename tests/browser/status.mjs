@@ -20,13 +20,13 @@ export function statusTests({ Visit, servers, until, isAccessible, folder, token
   const shoot = (visit, name) => visit.page.screenshot({ path: path.join(folder, `status-${name}.png`), fullPage: true });
   const incident = (visit, text) => visit.page.locator('#incidents li', { hasText: text });
 
-  // Asks for the firehose, and reads nothing of it.
-  async function stall() {
+  // Asks for a stream, and reads nothing of it.
+  async function stall(path = '/v1/stream/firehose') {
     const socket = net.connect({ port: servers.port, host: '127.0.0.1' });
     await once(socket, 'connect');
     socket.pause();
     socket.on('error', () => {});
-    socket.write(`GET /v1/stream/firehose HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token()}\r\n\r\n`);
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token()}\r\n\r\n`);
     await until(async () => (await servers.status()).metrics.sluice_streams > 0, 'it is a stream');
     return socket;
   }
@@ -93,7 +93,7 @@ export function statusTests({ Visit, servers, until, isAccessible, folder, token
     },
 
     async 'who is behind is named, with what it reads and needs'() {
-      const stalled = await stall();
+      const stalled = await stall('/v1/stream/filter?track=long+post');
       const visit = await open();
       const numbers = async () => (await servers.status()).metrics;
       await until(async () => {
@@ -105,7 +105,8 @@ export function statusTests({ Visit, servers, until, isAccessible, folder, token
       const row = visit.page.locator('#slow tbody tr');
       assert.equal(await row.count(), 1);
       assert.equal(await row.locator('th').textContent(), '1'); // the subject; in development mode
-      assert.match(await row.locator('td').first().textContent(), /^firehose, ndjson$/);
+      assert.match(await row.locator('td').first().textContent(), /^filter, ndjson/);
+      assert.match(await row.locator('.asks').textContent(), /with "long" and "post"/);
       assert.match(await visit.page.title(), /^\(!+\) /);
       for (const [name, viewport] of Object.entries({ desk: { width: 1440, height: 900 }, wide: { width: 2560, height: 1300 },
         phone: { width: 390, height: 844 } })) {

@@ -156,6 +156,7 @@ def test_slow_clients_are_shown_by_subject_to_developers_and_operators_only(serv
         fall_behind(gateway, redis)
         slow, = eventually(lambda: status(gateway)["slowest"], "it is on the list")
         assert slow["subject"] == subject
+        assert slow["filter"] == (subject and "posts and deletions, all")
         assert (slow["stream"], slow["transport"]) == ("firehose", "ndjson")
         assert slow["owed_events"] > 0 and slow["owed_bytes"] > len(TEXT)
         assert slow["worker"] in (0, 1) and slow["connected_ms"] >= 0

@@ -22,6 +22,7 @@ static struct slow_client slow(const char *subject, uint64_t lag_ms)
                                  .connected_ms = 9000};
 
     snprintf(client.subject, sizeof(client.subject), "%s", subject);
+    snprintf(client.filter, sizeof(client.filter), "posts with \"tea\"");
     return client;
 }
 
@@ -152,6 +153,8 @@ static void test_subjects_are_shown_to_those_who_may_see_them(void **state)
     assert_true(json_is_object(json_object_get(json, "metrics")));
     client = json_array_get(json_object_get(json, "slowest"), 0);
     assert_string_equal(json_string_value(json_object_get(client, "subject")), "ada \"x\"");
+    assert_string_equal(json_string_value(json_object_get(client, "filter")),
+                        "posts with \"tea\"");
     assert_string_equal(json_string_value(json_object_get(client, "stream")), "firehose");
     assert_string_equal(json_string_value(json_object_get(client, "transport")), "sse");
     assert_int_equal(json_integer_value(json_object_get(client, "worker")), 1);
@@ -163,6 +166,7 @@ static void test_subjects_are_shown_to_those_who_may_see_them(void **state)
     assert_true(json_is_false(json_object_get(json, "subjects")));
     client = json_array_get(json_object_get(json, "slowest"), 0);
     assert_true(json_is_null(json_object_get(client, "subject")));
+    assert_true(json_is_null(json_object_get(client, "filter")));
     assert_int_equal(json_integer_value(json_object_get(client, "lag_ms")), 50);
     json_decref(json);
     slow_board_free(board);

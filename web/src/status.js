@@ -295,6 +295,16 @@ function who({ subject }) {
   return login ? `@${login} (${subject})` : subject;
 }
 
+// Which stream, and what it asks for; all of that where the pointer is.
+function streamText({ stream, transport, filter }) {
+  return (cell) => {
+    if (!cell.firstChild) cell.append(make('span'), make('bdi.asks'));
+    put(cell.firstChild, `${stream}, ${transport}`);
+    put(cell.lastChild, filter ?? '');
+    cell.lastChild.title = filter ?? '';
+  };
+}
+
 function lagLine(values) {
   return (cell) => {
     cell.line ??= new Sparkline(cell);
@@ -311,7 +321,7 @@ function showBehind({ slowest, subjects, now_ms: now }) {
     values.push(slow.lag_ms);
     lags.set(key, values.slice(-LATE_KEPT));
     seen.add(key);
-    return [who(slow), `${slow.stream}, ${slow.transport}`,
+    return [who(slow), streamText(slow),
       formatSeconds(slow.lag_ms / 1000) + (slow.catching_up ? ', from the log' : ''), lagLine(lags.get(key)),
       `${formatBytes(slow.reads_bytes_per_second)}/s / ${slow.needs_bytes_per_second === null ? '–' : `${formatBytes(slow.needs_bytes_per_second)}/s`}`,
       `${slow.catching_up ? '≈ ' : ''}${formatCount(slow.owed_events)}`, clockTime(now - slow.late_ms), String(slow.worker)];
