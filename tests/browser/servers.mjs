@@ -115,6 +115,13 @@ export class Servers {
     return this.sluice('post', '--user', user, ...options, '--', text);
   }
 
+  // Of each shard's log what is before `id`.
+  async trimLogs(id) {
+    for (let shard = 0; shard < Number(SHARDS); shard++) {
+      await run('redis-cli', ['-s', this.socket, 'XTRIM', `sluice:{${shard}}:log`, 'MINID', `${id}-0`]);
+    }
+  }
+
   async status() {
     return (await fetch(`${this.url}/status.json`)).json();
   }

@@ -50,6 +50,11 @@ export class Buckets {
     for (let start = Math.floor(from / this.bucketMs) * this.bucketMs; start < to; start += this.bucketMs) yield start;
   }
 
+  // What was told of [from, to), in the words of the server.
+  within(from, to) {
+    return Array.from(this.starts(from, to), (start) => this.told.get(start)).filter(Boolean);
+  }
+
   // What [from, to) brought, of the buckets that are known: { posts, deletes, known, unknown }.
   sum(from, to) {
     const all = { posts: 0, deletes: 0, known: 0, unknown: 0 };
@@ -64,6 +69,18 @@ export class Buckets {
       }
     }
     return all;
+  }
+
+  // What is not known of [from, to): [{ from, to }, ...].
+  holes(from, to) {
+    const holes = [];
+    for (const start of this.starts(from, to)) {
+      if (this.at(start)) continue;
+      const last = holes.at(-1);
+      if (last?.to === start) last.to += this.bucketMs;
+      else holes.push({ from: start, to: start + this.bucketMs });
+    }
+    return holes;
   }
 
   // Posts a second in [from, to); null: nothing is known of it.

@@ -17,6 +17,7 @@ export function formatRate(perSecond) {
 
 export function formatChange(change) {
   if (change === null || !Number.isFinite(change)) return '';
+  if (change >= 4) return `× ${(change + 1).toLocaleString(undefined, { maximumSignificantDigits: 2 })}`;
   return `${change < 0 ? '−' : '+'}${Math.abs(change).toLocaleString(undefined, { style: 'percent', maximumFractionDigits: 0 })}`;
 }
 

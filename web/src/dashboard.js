@@ -12,8 +12,10 @@ import { Connection } from './connection.js';
 import { $, $$, announce, copyText, make } from './dom.js';
 import { openDrawer } from './drawer.js';
 import { estimate, obstacles } from './estimate.js';
-import { Feed, KEPT, describeGap } from './feed.js';
+import { Feed } from './feed.js';
 import { formatCount } from './format.js';
+import { formerQuestion } from './former.js';
+import { Gaps, describeGap, describeHole } from './gaps.js';
 import { clockTime } from './ids.js';
 import { listenToKeys } from './keys.js';
 import { WorldMap } from './map.js';
@@ -26,8 +28,10 @@ import { Timeline } from './timeline.js';
 import { fillTable } from './timetable.js';
 import { getToken, isExpired, permittedStreams, takeTokenFromAddress } from './token.js';
 import { LETTERS, View } from './view.js';
+import { why } from './why.js';
 
 const HISTORY = 50;   // posts that are there when the page opens
+const THEN = 60;      // posts of a part of the time
 const OLD_MS = 3000;  // a bucket that is so long overdue is missing
 const RENDER_MS = 500;
 const SURE = 5;       // a score of trends that is not chance
@@ -42,7 +46,7 @@ const clock = new ServerClock();
 const open = new Map(); // role -> { path, name, buckets }
 let isPaused = false;
 let isGrowing = true;   // nobody has chosen a range
-let gap = null;         // the last one that was told
+const gaps = new Gaps();
 const missing = new Map(); // language -> the package of a font for it
 
 const sentence = (text) => text[0].toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? '' : '.');
@@ -86,13 +90,10 @@ function wanted() {
     : { bucket: GROUP_BUCKETS[view.range].bucket, since: `-${view.range}`, refresh_ms: String(GROUP_REFRESH_MS) };
   for (const by of GROUPS) add(by, countsPath(question, { by, ...(by === 'cell' ? { cell_degrees: String(map.cellDegrees) } : {}), ...then }));
   if (!view.brush) add('rising', countsPath(question, { window: $('#window').value, of: 'hashtags,words', bucket: '10s', limit: '10' }, '/v1/stream/trends'));
-  add('posts', postsPath(question, view.brush ? { ...between(view.brush), max_rate: rateOf(view.brush) }
+  add('posts', postsPath(question, view.brush ? { ...between(view.brush), max: String(THEN) }
     : { last: String(HISTORY), max_rate: $('#pace').value, cursors: 'true' }));
   return paths;
 }
-
-// So many posts a second that a page of them is left of all that time.
-const rateOf = ({ from, to }) => String(Math.min(2, Math.max(0.1, Math.round((KEPT * 5000) / (to - from)) / 10)));
 
 function reconcile() {
   const paths = wanted();
@@ -128,6 +129,7 @@ function take(role, channel, message) {
   else if (message.type === 'trends') showExamples(rising.take(message));
   else if (message.type === 'gap') takeGap(role, message);
   else if (message.type === 'post' || message.type === 'delete') feed.add(message);
+  else if (message.type === 'disconnect') channel.isComplete = true;
   else if (message.type === 'skipped') put($('#skipped'), `+${formatCount(message.events)} not shown`);
   wake();
 }
@@ -139,11 +141,10 @@ function takeCounts(channel, message) {
   if (message.partial || buckets.end > clock.now() - 2 * buckets.bucketMs) channel.isCaughtUp = true;
 }
 
+// The chart has it where it is; the posts have what they miss.
 function takeGap(role, message) {
-  if (gap?.to === message.to && gap?.from === message.from) return;
-  gap = message;
-  feed.add(message);
-  announce(describeGap(message));
+  if (role === 'posts') feed.add(message);
+  if (gaps.take(message)) announce(describeGap(message));
 }
 
 // The streams of a question go together, so one refusal is told.
@@ -199,6 +200,7 @@ function focusOn(slot) {
 function brush(range) {
   view.brush = range && { ...range, window: view.brush?.window ?? shownTime(), isPast: view.brush?.isPast ?? false };
   changed();
+  render(); // the next key goes on from there
 }
 
 // A time that came with the address, in the middle of what is shown.
@@ -248,8 +250,25 @@ function showDrawer() {
   const time = view.brush ? between(view.brush) : { since: `-${view.range}` };
   const path = (by, more = {}) => countsPath(view.question ?? '', { ...(by ? { by } : {}), bucket, ...more, ...time });
   const posts = { ...(view.brush ? between(view.brush) : {}), max_rate: $('#pace').value };
-  openDrawer([['Posts', postsPath(view.question ?? '', posts), true], ['The chart', path()], ['Languages', path('lang')],
-    ['Countries', path('country')], ['The map', path('cell', { cell_degrees: String(map.cellDegrees) })]].filter(([, one]) => one));
+  openDrawer([{ title: 'Posts', name: 'posts', path: postsPath(view.question ?? '', posts), isEvents: true, read: () => feed.shown() },
+    { title: 'The chart', name: 'chart', path: path(), read: readChart },
+    { title: 'Languages', name: 'lang', path: path('lang'), read: () => readGroups('lang') },
+    { title: 'Countries', name: 'country', path: path('country'), read: () => readGroups('country') },
+    { title: 'The map', name: 'cell', path: path('cell', { cell_degrees: String(map.cellDegrees) }), read: () => readGroups('cell') }]
+    .filter((panel) => panel.path));
+}
+
+// As the panels show it; a bucket that is not there is not known.
+function readChart() {
+  const { from, to } = shownTime();
+  return { from: iso(from), to: iso(to), lines: view.slots.map((slot) => ({ letter: LETTERS[slot], question: view.questions[slot],
+    counts: open.get(LETTERS[slot])?.buckets.within(from, to) ?? [] })) };
+}
+
+function readGroups(by) {
+  const { from, to } = view.brush ?? shownTime();
+  const { groups, rest } = groupsOf(by, from, to);
+  return { from: iso(from), to: iso(to), question: view.question, groups: groups.map(([key, posts]) => ({ key, posts })), other: rest };
 }
 
 // --- the parts of the page ---
@@ -271,6 +290,7 @@ const access = new Access({
 const chips = new Chips({ onFocus: focusOn, onRemove: (slot) => { view.remove(slot); changed(); } });
 const feed = new Feed({
   onEmpty: (isEmpty) => { $('#feed').hidden = isEmpty; wake(); },
+  onOpen: explain,
   onFont: ({ language, package: font }) => {
     missing.set(language, font);
     $('#fonts').hidden = false;
@@ -304,18 +324,19 @@ const isOldOf = (channel) => Boolean(channel) && !view.brush?.isPast && channel.
   && (link.state.name !== 'live' || (channel.isCaughtUp && overdue(channel) > OLD_MS));
 const overdue = ({ buckets }) => clock.now() - (buckets.running ? Math.max(buckets.end, buckets.running.start) + buckets.bucketMs : buckets.end) - buckets.bucketMs;
 
-// What nobody has told, or only in part: [[from, to], ...].
+// What nobody has told, or only in part, and why: [{ from, to, words }, ...].
 function holesOf(channel, { from, to }) {
   const { buckets } = channel;
-  const holes = [];
   const end = isOldOf(channel) ? to : Math.min(to, buckets.end);
-  for (const start of buckets.starts(from, end)) {
-    if (buckets.at(start)) continue;
-    const last = holes.at(-1);
-    if (last && last[1] === start) last[1] += buckets.bucketMs;
-    else holes.push([start, start + buckets.bucketMs]);
-  }
-  return holes;
+  const isEdge = (hole) => hole.from <= from && hole.to - hole.from <= 2 * buckets.bucketMs; // the two clocks differ a little
+  return buckets.holes(from, end).filter((hole) => !isEdge(hole)).map((hole) => ({ ...hole, words: wordsOfHole(channel, hole) }));
+}
+
+function wordsOfHole(channel, { from, to }) {
+  const told = gaps.wordsAt(from, to);
+  if (told) return told;
+  if (to > channel.buckets.end) return link.state.name === 'live' ? 'nothing was told' : 'no answer from the server';
+  return channel.isCaughtUp ? 'not known' : 'reading …';
 }
 
 function render() {
@@ -336,8 +357,11 @@ function render() {
 function renderChart(channel, time) {
   const lines = view.slots.map((slot) => [slot, open.get(LETTERS[slot])]).filter(([, one]) => one)
     .map(([slot, one]) => ({ slot, letter: LETTERS[slot], buckets: one.buckets, end: isOldOf(one) ? time.to : one.buckets.end }));
+  const holes = channel ? holesOf(channel, time) : [];
   timeline.show({ ...time, bucketMs: RANGES[view.range].bucketMs, lines, focus: view.focus, isLog: view.isLog, brush: view.brush,
-    now: clock.now(), holes: channel ? holesOf(channel, time) : [] });
+    now: clock.now(), holes });
+  put($('#holes'), holes.map(describeHole).join(' · '));
+  $('#holes').hidden = holes.length === 0;
   if (!$('#timeline-table').hidden) fillTable($('#timeline-table'), lines.map((line) => ({ ...line, title: titleOf(view.questions[line.slot]) })), time);
   renderPoint();
 }
@@ -374,7 +398,7 @@ function steadyRate(buckets, from, to) {
 
 function rateInWords(perSecond) {
   const [, number, unit] = /^([^/]*)\/?(.*)$/.exec(formatRate(perSecond));
-  return [number, `posts a ${{ min: 'minute', h: 'hour' }[unit] ?? 'second'}`];
+  return [number, `posts ${{ min: 'a minute', h: 'an hour' }[unit] ?? 'a second'}`];
 }
 
 function renderNumbers(channel, time) {
@@ -411,13 +435,14 @@ function aboutText(channel, { from, to }, isOld) {
   return parts.join(' · ');
 }
 
+const groupsOf = (by, from, to) => open.get(by)?.buckets.groups(from, to) ?? { groups: [], rest: 0 };
+
 function renderGroups({ from, to }) {
-  const groupsOf = (by) => open.get(by)?.buckets.groups(from, to) ?? { groups: [], rest: 0 };
-  const byLanguage = groupsOf('lang');
+  const byLanguage = groupsOf('lang', from, to);
   languages.show(byLanguage.groups, byLanguage.rest);
-  const byCountry = groupsOf('country');
+  const byCountry = groupsOf('country', from, to);
   countries.show(byCountry.groups, byCountry.rest);
-  const cells = groupsOf('cell');
+  const cells = groupsOf('cell', from, to);
   map.setCells(map.cellDegrees, cells.groups, LETTERS[view.focus]);
   const all = cells.groups.reduce((sum, [, posts]) => sum + posts, cells.rest);
   put($('#placed'), all === 0 ? '' : `${formatCount(map.placed + cells.rest)} of ${formatCount(all)} have a place`);
@@ -519,7 +544,7 @@ async function askObstacles(channel, from, to) {
 function nothingText(channel, from, to) {
   if (!getToken()) return 'A token first.';
   if (view.question === null) return 'Type what to look for, and Enter.';
-  if (view.brush) return 'No posts then.';
+  if (view.brush) return open.get('posts')?.isComplete ? 'No posts then.' : 'Reading …';
   if (!channel || !channel.isCaughtUp) return link.state.name === 'live' ? 'Reading …' : '';
   const { posts, unknown } = channel.buckets.sum(from, Math.min(to, channel.buckets.end));
   const { words } = RANGES[view.range];
@@ -537,6 +562,13 @@ function grow(channel, { from, to }) {
   if (!next) return;
   view.range = next;
   changed();
+}
+
+// Which questions a post is there for, and which parts of them.
+async function explain(event, place) {
+  const parts = await why(link, view.slots.map((slot) => [LETTERS[slot], view.questions[slot]]), event);
+  place.replaceChildren(...parts.map(({ letter, question, terms }) => make('span', {}, make(`span.swatch.line-${letter}`, {}, letter),
+    make('bdi', {}, terms.length > 0 ? `${titleOf(question)}: by ${terms.map(titleOf).join(', ')}` : titleOf(question)))));
 }
 
 function closeHint() {
@@ -600,9 +632,11 @@ listenToKeys({ onField: () => asking.focus(), onFocus: focusOn, onPause: () => p
 function begin() {
   takeTokenFromAddress();
   const fragment = location.hash.slice(1);
+  const isFormer = formerQuestion(fragment) !== null;
   isGrowing = !new URLSearchParams(fragment).has('range');
   const isAsked = view.recall(fragment);
   placeBrush();
+  if (isFormer) history.replaceState(null, '', `${location.pathname}${location.search}#${view.fragment}`);
   showHint();
   const [stream] = permittedStreams(getToken());
   if (!isAsked && stream && stream !== 'firehose') view.question = null;

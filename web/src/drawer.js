@@ -1,4 +1,4 @@
-// drawer.js - what the page shows, as commands for a terminal.
+// drawer.js - what the page shows, as commands for a terminal, and as JSON.
 
 import { $, copyText, make } from './dom.js';
 import { curlCommand, tailCommand } from './command.js';
@@ -8,18 +8,28 @@ function splitPath(path) {
   return { path: route, parameters: new URLSearchParams(query) };
 }
 
-function command(title, id, text) {
+function copyable(title, pre) {
   const copy = make('button.quiet', { type: 'button', 'aria-label': `Copy: ${title}` }, 'Copy');
-  copy.addEventListener('click', () => copyText(copy, text));
-  return [make('h3', {}, title), make('div.command', {}, make('pre', { id, tabindex: '0', 'aria-label': title }, text), copy)];
+  copy.addEventListener('click', () => copyText(copy, pre.textContent));
+  return make('div.command', {}, pre, copy);
 }
 
-// `panels`: [[title, path, isEvents], ...]
+const command = (title, id, text) => [make('h3', {}, title), copyable(title, make('pre', { id, tabindex: '0', 'aria-label': title }, text))];
+
+// What the panel shows at the moment when it is opened.
+function data(title, name, read) {
+  const pre = make('pre.data', { id: `json-${name}`, tabindex: '0', 'aria-label': `${title} as JSON` });
+  const fold = make('details', {}, make('summary', {}, `${title} as JSON`), copyable(`${title} as JSON`, pre));
+  fold.addEventListener('toggle', () => { pre.textContent = fold.open ? JSON.stringify(read(), null, 1) : ''; });
+  return fold;
+}
+
+// `panels`: [{ title, name, path, isEvents, read() }, ...], of which read() has what is shown.
 export function openDrawer(panels) {
-  const parts = panels.flatMap(([title, path, isEvents], i) => {
+  const parts = panels.flatMap(({ title, name, path, isEvents, read }, i) => {
     const request = splitPath(path);
     return [...(isEvents ? command(`${title}, by sluice tail`, 'tail', tailCommand(location.origin, request)) : []),
-      ...command(`${title}, by curl`, i === 0 ? 'curl' : `curl-${i}`, curlCommand(location.origin, request))];
+      ...command(`${title}, by curl`, i === 0 ? 'curl' : `curl-${i}`, curlCommand(location.origin, request)), data(title, name, read)];
   });
   $('#drawer-commands').replaceChildren(make('p.about', {}, 'With the token in $TOKEN:'), ...parts);
   $('#drawer').showModal();

@@ -4,7 +4,7 @@
 
 import { $, ICON_REPLY, icon, make } from './dom.js';
 import { missingFont } from './fonts.js';
-import { clockTime, timeOfId } from './ids.js';
+import { describeGap } from './gaps.js';
 import { countryName, languageName } from './names.js';
 import { directionOf, splitText } from './text.js';
 
@@ -64,25 +64,11 @@ function postRow(event) {
     make('p.text', { dir: directionOf(parts), lang: language }, ...textNodes(parts)));
 }
 
-const WHY = {
-  retention: 'they are no longer kept',
-  rewound: 'a failover of Redis lost them',
-  redis: 'they cannot be read',
-  unlogged: 'they were published without the log',
-  late: 'a shard is late',
-};
-
-export function describeGap({ from, to, reason }) {
-  const why = WHY[reason] ?? reason;
-  return Number(from) > 0 ? `Events from ${clockTime(timeOfId(from))} to ${clockTime(timeOfId(to))} are missing: ${why}.`
-    : `Events up to ${clockTime(timeOfId(to))} are missing: ${why}.`;
-}
-
 export class Feed {
-  // onEmpty(isEmpty): whether there is a row has changed; onFont(text): a script has no font here.
-  constructor({ onEmpty, onFont }) {
-    this.onEmpty = onEmpty;
-    this.onFont = onFont;
+  // onEmpty(isEmpty): whether there is a row has changed; onFont(text): a script has no font here; onOpen(event, place): its
+  // row is open, and has a place for more about it.
+  constructor({ onEmpty, onFont, onOpen }) {
+    Object.assign(this, { onEmpty, onFont, onOpen });
     this.list = $('#feed');
     this.newer = $('#newer');
     this.canHover = matchMedia('(hover: hover)');
@@ -171,8 +157,12 @@ export class Feed {
   toggle(row) {
     const event = this.events.get(row);
     const isOpen = row.classList.toggle('is-open');
-    if (isOpen && event) row.append(make('pre', { tabindex: '0', 'aria-label': 'The event as JSON' }, JSON.stringify(event, null, 2)));
-    else $('pre', row)?.remove();
+    $('.more', row)?.remove();
+    if (isOpen && event) {
+      const place = make('p.why');
+      row.append(make('div.more', {}, place, make('pre', { tabindex: '0', 'aria-label': 'The event as JSON' }, JSON.stringify(event, null, 2))));
+      this.onOpen(event, place);
+    }
     this.wake();
   }
 
@@ -186,6 +176,11 @@ export class Feed {
     while (this.list.childElementCount > KEPT) this.dropOldest();
     this.showAges();
     return this.renderNewer();
+  }
+
+  // The events of the rows, the newest first.
+  shown() {
+    return [...this.list.children].map((row) => this.events.get(row)).filter(Boolean);
   }
 
   row(event) {

@@ -1,6 +1,6 @@
 // memory.js - what a stream has told so far, for a tab that opens later.
 
-const POSTS = 50;
+const POSTS = 60;
 const UNITS_MS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 // How far back `since=-15m` reaches; Infinity: it begins at a fixed time.
@@ -23,6 +23,7 @@ export class Memory {
     else if (message.type === 'post') this.posts = [...this.posts, message].slice(-POSTS);
     else if (message.type === 'delete') this.posts = this.posts.filter(({ post }) => post.id !== message.post.id);
     else if (message.type === 'trends') this.last.set(message.of, message);
+    else if (message.type === 'skipped' || message.type === 'gap' || message.type === 'disconnect') this.last.set(message.type, message);
     else if (message.type === 'refused') this.last.set('refused', message);
   }
 

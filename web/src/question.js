@@ -67,6 +67,12 @@ function splitItems(text) {
   return items;
 }
 
+// What a post may match it by: its items, those in parentheses, too, and none that is negated.
+export function termsOf(question) {
+  const items = splitItems(question.trim()).filter((item) => item !== 'OR' && item !== 'AND' && !item.startsWith('-'));
+  return [...new Set(items.flatMap((item) => (/^\(.*\)$/s.test(item) ? termsOf(item.slice(1, -1)) : item)))];
+}
+
 // The question, and `term` besides. Of a language, a country or a box there is one: the new one.
 export function narrow(question, term) {
   const items = splitItems(question.trim());

@@ -10,6 +10,8 @@ const LEFT = 48;
 const RIGHT = 30;
 const TOP = 8;
 const BOTTOM = 26;
+const PADDING = 5; // of words on the picture
+const LINE = 18;
 const DELETES = 5; // the height of the ticks of deletions
 const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3]];
 const STEPS_MS = [10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14_400].map((s) => s * 1000);
@@ -54,7 +56,7 @@ export class Timeline {
     this.draw();
   }
 
-  // `picture`: { from, to, bucketMs, lines: [{ slot, letter, buckets }], focus, isLog, brush, holes: [[from, to]] }.
+  // `picture`: { from, to, bucketMs, lines: [{ slot, letter, buckets }], focus, isLog, brush, holes: [{ from, to, words }] }.
   show(picture) {
     this.picture = picture;
     this.draw();
@@ -157,16 +159,28 @@ export class Timeline {
     }
     pen.stroke();
     context.fillStyle = context.createPattern(tile, 'repeat');
-    for (const [from, to] of this.picture.holes) {
+    for (const { from, to } of this.picture.holes) {
       const x = this.x(from);
       context.fillRect(x, TOP, Math.max(2, this.x(to) - x), this.base - TOP);
     }
+    let taken = 0; // up to where there are words
+    for (const hole of this.picture.holes) taken = this.writeHole(context, hole, taken);
+  }
+
+  // In the hole, or beside it where it is narrow; not over the words of another.
+  writeHole(context, { from, to, words }, taken) {
+    const width = context.measureText(words).width + 2 * PADDING;
+    const [left, right] = [this.x(from), this.x(to)];
+    const beside = right + width < this.width - RIGHT ? right + 2 : left - width - 2;
+    const x = right - left >= width ? (left + right - width) / 2 : beside;
+    if (x < Math.max(LEFT, taken)) return taken;
+    context.fillStyle = colour('surface');
+    context.fillRect(x, TOP + 4, width, LINE);
     context.fillStyle = colour('soft');
-    context.textAlign = 'center';
+    context.textAlign = 'left';
     context.textBaseline = 'middle';
-    for (const [from, to] of this.picture.holes) {
-      if (this.x(to) - this.x(from) > 70) context.fillText('no data', (this.x(from) + this.x(to)) / 2, (TOP + this.base) / 2);
-    }
+    context.fillText(words, x + PADDING, TOP + 4 + LINE / 2);
+    return x + width;
   }
 
   drawLine(context, { slot, letter, buckets, values }, isFocus = false) {

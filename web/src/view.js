@@ -4,6 +4,7 @@
 // lower row is about. The fragment of the address says all of it, and never has the token.
 
 import { RANGES } from './buckets.js';
+import { formerQuestion } from './former.js';
 
 export const LETTERS = ['a', 'b', 'c', 'd'];
 const FIRST_RANGE = '15m';
@@ -60,6 +61,7 @@ export class View {
   recall(text) {
     const fragment = new URLSearchParams(text);
     const questions = LETTERS.map((letter) => fragment.get(letter));
+    questions[0] ??= formerQuestion(text);
     if (questions.every((question) => question === null)) return false;
     this.questions = questions;
     this.focus = Math.max(0, LETTERS.indexOf(fragment.get('focus')));

@@ -6,13 +6,15 @@ import { formatChange, formatRate, sparkline } from '../src/chips.js';
 import { ServerClock } from '../src/clock.js';
 import { curlCommand, exportCommand, tailCommand } from '../src/command.js';
 import { describe, estimateBody, obstacles } from '../src/estimate.js';
+import { formerQuestion } from '../src/former.js';
+import { Gaps } from '../src/gaps.js';
 import { formatBound, formatBytes, formatCount, formatSeconds } from '../src/format.js';
 import { workerState } from '../src/health.js';
 import { timeOfId } from '../src/ids.js';
 import { Link } from '../src/link.js';
 import { stepBounds } from '../src/steps.js';
 import { Memory } from '../src/memory.js';
-import { boxesOf, continuePath, countsPath, leaveOut, narrow, postsPath } from '../src/question.js';
+import { boxesOf, continuePath, countsPath, leaveOut, narrow, postsPath, termsOf } from '../src/question.js';
 import { Past } from '../src/past.js';
 import { ceiling, holes, linePath } from '../src/plots.js';
 import { formatFactor, mergeTerms, ruleOf } from '../src/rising.js';
@@ -30,6 +32,39 @@ test('links, hashtags and mentions are found in every script', () => {
   assert.deepEqual(marked('a#b me@b.c #2024 xhttp://no &#39;'), []);
   assert.deepEqual(marked('(see https://example.org/a_(b)).'), ['https://example.org/a_(b']);
   assert.deepEqual(marked('#one#two'), ['#one#']);
+});
+
+test('addresses of the page before are questions', () => {
+  const asked = (parameters) => formerQuestion(new URLSearchParams(parameters).toString());
+  assert.equal(asked({ stream: 'filter', track: 'night train, #tea' }), 'night train OR #tea');
+  assert.equal(asked({ stream: 'filter', track: '-x 12:30 OR', language: 'en,de' }), '"-x" "12:30" "OR" (lang:en OR lang:de)');
+  assert.equal(asked({ stream: 'filter', follow: '42,@ada', language: 'en' }), '(from:42 OR to:42 OR repost_of:42 OR from:@ada OR @ada) lang:en');
+  assert.equal(asked({ stream: 'filter', locations: '-0.5,51,0.5,52', rule: 'cat OR dog' }), 'bounding_box:[-0.5 51 0.5 52] OR cat OR dog');
+  assert.equal(asked({ stream: 'filter', rule: 'cat OR dog', language: 'ja' }), '(cat OR dog) lang:ja');
+  assert.equal(asked({ stream: 'filter' }), null);
+  assert.equal(asked({ stream: 'firehose' }), '');
+  assert.equal(asked({ stream: 'firehose', language: 'ja' }), 'lang:ja');
+  assert.equal(asked({ stream: 'sample', percent: '5' }), 'sample:5%');
+  assert.equal(asked({ stream: 'home' }), 'home:');
+  assert.equal(asked({ a: 'tea' }), null);
+});
+
+test('a hole has the words of the gap that it is of', () => {
+  const gaps = new Gaps();
+  const id = (s) => String(s * 1000 * 4096);
+  assert.equal(gaps.take({ from: '0', to: id(10), reason: 'retention' }), true);
+  assert.equal(gaps.take({ from: '0', to: id(10), reason: 'retention' }), false);
+  gaps.take({ from: id(20), to: id(30), reason: 'rewound' });
+  const at = (from, to) => gaps.wordsAt(timeOfId(id(from)), timeOfId(id(to)));
+  assert.equal(at(1, 2), 'no longer kept');
+  assert.equal(at(11, 20), null);
+  assert.equal(at(29, 31), 'lost in a failover of Redis');
+});
+
+test('the terms of a question are those that a post may match it by', () => {
+  assert.deepEqual(termsOf('(coffee OR "black tea") lang:en -milk'), ['coffee', '"black tea"', 'lang:en']);
+  assert.deepEqual(termsOf('a (b (c OR d)) bounding_box:[1 2 3 4] a'), ['a', 'b', 'c', 'd', 'bounding_box:[1 2 3 4]']);
+  assert.deepEqual(termsOf(''), []);
 });
 
 test('the parts of a text are the text', () => {
@@ -246,10 +281,11 @@ test('a tab that opens later is told what the others were', () => {
   for (const message of [second(10, 1), second(11, 1), second(311, 2), second(11, 9, { revision: 1 }), second(312, 1, { partial: true })]) memory.take(message);
   assert.deepEqual(memory.all().map(({ posts }) => posts), [9, 2, 1]);
   const posts = new Memory('/v1/stream/firehose?last=50');
-  for (let id = 1; id <= 60; id++) posts.take({ type: 'post', post: { id } });
-  posts.take({ type: 'delete', post: { id: 60 } });
+  for (let id = 1; id <= 70; id++) posts.take({ type: 'post', post: { id } });
+  posts.take({ type: 'delete', post: { id: 70 } });
   posts.take({ type: 'skipped', events: 3 });
-  assert.deepEqual([posts.all().length, posts.all()[0].post.id, posts.all().at(-1).post.id], [49, 11, 59]);
+  const ids = posts.all().filter(({ type }) => type === 'post').map(({ post }) => post.id);
+  assert.deepEqual([ids.length, ids[0], ids.at(-1), posts.all().at(-1).events], [59, 11, 69, 3]);
 });
 
 test('each stream of a connection goes on where it was, when the connection broke', async () => {
