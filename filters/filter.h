@@ -17,8 +17,10 @@ struct sl_filter;
 /* A filter as its owner wrote it. A slice without data is an absent member. All strings are
  * valid UTF-8 (no lone surrogates, no U+0000). */
 struct sl_filter_text {
-    struct sl_slice track, follow, locations, rule;     /* selectors: any of them may match */
-    bool firehose;                                      /* selector: everything */
+    struct sl_slice track, follow, locations, rule; /* selectors: any of them may match */
+    bool firehose;                                  /* selector: everything */
+    bool authors_only; /* `follow` has ids, any bytes but commas and white space: what is by these,
+                          and nothing else */
     struct sl_slice language, sample, partition, types; /* restrictors: all of them must match */
     /* `track` is read as by Twitter's Streaming API 1.1: docs/dialects/twitter1.md. */
     bool track_is_verbatim;

@@ -99,7 +99,8 @@ static int parse_user(struct sl_parse *parse, struct sl_slice item, struct buffe
     return 0;
 }
 
-static int parse_follow(struct sl_parse *parse, struct sl_slice follow, uint32_t max)
+static int parse_follow(struct sl_parse *parse, struct sl_slice follow, bool authors_only,
+                        uint32_t max)
 {
     struct buffer ids = BUFFER_INIT; /* of struct sl_slice */
     struct sl_slice rest, item;
@@ -117,7 +118,9 @@ static int parse_follow(struct sl_parse *parse, struct sl_slice follow, uint32_t
 
     for (rest = follow; r == 0 && sl_scan_item(&rest, &item);) {
         parse->position.item = item;
-        if (item.size > 0)
+        if (item.size > 0 && authors_only)
+            sl_condition_add(&parse->builder, SL_CONDITION_AUTHOR, item.data, item.size);
+        else if (item.size > 0)
             r = parse_user(parse, item, &ids);
     }
     if (r == 0 && ids.failed)
@@ -233,7 +236,7 @@ static int parse_selectors(struct sl_parse *parse, const struct sl_filter_text *
                                     : parse_track(parse, text->track, limits->track);
     }
     if (r == 0 && text->follow.data)
-        r = parse_follow(parse, text->follow, limits->follow);
+        r = parse_follow(parse, text->follow, text->authors_only, limits->follow);
     if (r == 0 && text->locations.data)
         r = parse_locations(parse, text->locations, limits->boxes);
     if (r == 0 && text->rule.data)

@@ -179,6 +179,11 @@ struct sl_cursor deliver_cursor(const struct deliver *deliver)
     return deliver->head;
 }
 
+uint32_t deliver_shards(const struct deliver *deliver)
+{
+    return deliver->ring.shards;
+}
+
 struct sl_cursor deliver_client_cursor(const struct deliver *deliver, const struct client *client)
 {
     const struct lane *lane = client->catcher ? NULL : catch_up_lane_of(client);

@@ -89,6 +89,8 @@ void deliver_flush_all(struct deliver *deliver);
 
 /* Of a client that has everything; its id is that of the newest event. */
 struct sl_cursor deliver_cursor(const struct deliver *deliver);
+/* That have been heard of: of the database, when all shards are known. */
+uint32_t deliver_shards(const struct deliver *deliver);
 /* Everything up to there has been sent to this client. */
 struct sl_cursor deliver_client_cursor(const struct deliver *deliver, const struct client *client);
 /* How far has it read, or been sent? An id that goes on rising, or falls and rises again, while it

@@ -5,4 +5,4 @@
 
 extern dialect_table dialects;
 
-extern const struct dialect twitter1, mastodon, twitter2;
+extern const struct dialect twitter1, mastodon, twitter2, jetstream;

@@ -10,6 +10,7 @@ static const char *const names_of[DIALECT_COUNT] = {
     [DIALECT_TWITTER1] = "twitter1",
     [DIALECT_MASTODON] = "mastodon",
     [DIALECT_TWITTER2] = "twitter2",
+    [DIALECT_JETSTREAM] = "jetstream",
 };
 
 int dialects_parse(struct sl_slice names, unsigned *ret_dialects, struct failure *reterr)

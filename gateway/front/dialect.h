@@ -44,9 +44,10 @@ struct event;
 struct form;
 
 enum dialect_id {
-    DIALECT_TWITTER1, /* Twitter's Streaming API, version 1.1 */
-    DIALECT_MASTODON, /* Mastodon's streaming API */
-    DIALECT_TWITTER2, /* X's API, version 2: its streams */
+    DIALECT_TWITTER1,  /* Twitter's Streaming API, version 1.1 */
+    DIALECT_MASTODON,  /* Mastodon's streaming API */
+    DIALECT_TWITTER2,  /* X's API, version 2: its streams */
+    DIALECT_JETSTREAM, /* Bluesky's Jetstream, version 1 */
     DIALECT_COUNT
 };
 
@@ -57,6 +58,7 @@ struct dialect_request {
     bool is_secure;          /* by TLS, here or at a trusted proxy */
     enum token_fault *fault; /* of an answer: what was wrong with the token, for log and metrics */
     bool is_private;         /* the same, or from this machine: nobody else reads it */
+    struct buffer *room;     /* of find_token(), for a token that is written otherwise */
 };
 
 struct dialect_route {
@@ -96,7 +98,6 @@ struct dialect {
     const char *content_type;  /* of streams */
     uint32_t max_keepalive_ms; /* of quiet streams; 0: as ours */
     const char *greeting;      /* what HTTP streams begin with; NULL: nothing */
-    bool tells_rate_limits;    /* by x-rate-limit-...: front/use_check.h */
     const char *keepalive;     /* of HTTP streams, which are not compressed then; NULL: as ours */
     /* The token of a request, where this dialect has it; absent: where we have ours. 0; -EPROTO. */
     int (*find_token)(const struct dialect_request *request, struct sl_slice *ret_jwt,

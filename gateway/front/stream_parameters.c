@@ -366,6 +366,7 @@ static int read_filter(const struct sl_slice *values, struct stream_request *req
     struct sl_filter_text text = {
         .track = values[PARAMETER_TRACK],
         .follow = values[PARAMETER_FOLLOW],
+        .authors_only = request->authors_only,
         .locations = values[PARAMETER_LOCATIONS],
         .rule = values[PARAMETER_RULE],
         .firehose = stream == STREAM_FIREHOSE || stream == STREAM_HOME ||

@@ -446,7 +446,8 @@ int stream_request_read_asked(const struct front_settings *settings,
                                      .format = asked->format,
                                      .since = SINCE_NOW,
                                      .gather_ms = -1,
-                                     .track_is_verbatim = asked->track_is_verbatim};
+                                     .track_is_verbatim = asked->track_is_verbatim,
+                                     .authors_only = asked->authors_only};
     struct sl_slice values[PARAMETER_COUNT] = {0};
     int r;
 
@@ -482,6 +483,7 @@ int stream_request_read_asked_opened(const struct front_settings *settings,
     struct sl_slice values[PARAMETER_COUNT] = {0};
     int r;
 
+    request.authors_only = asked->authors_only;
     place_parameters(asked, values);
     r = read_parameters(settings, &http, values, times, &request, refusal);
     if (r == 0)

@@ -44,6 +44,7 @@ struct stream_request {
     bool cursors;                        /* wants {"type":"cursor"} with each keep-alive */
     bool hello;                          /* wants {"type":"hello"} first */
     bool track_is_verbatim;              /* see struct sl_filter_text */
+    bool authors_only;                   /* the same */
     bool echo_protocol;                  /* the client offered sluice.v1 */
     enum stream_encoding encoding;
     uint8_t window_bits; /* see delivery/client.h */
@@ -59,6 +60,7 @@ enum { STREAM_FUTURE_MS = 60000 }; /* how far ahead of both times `since` may li
 struct stream_times {
     uint64_t now_ms;
     uint64_t newest_ms; /* of the newest event that has been heard of; 0: none */
+    uint32_t shards;    /* of the database; 0: that is not known */
 };
 
 /* What may change while the server runs. */
@@ -126,6 +128,7 @@ struct dialect_stream {
     enum stream_format format;
     bool is_uncompressed;   /* whatever the client takes */
     bool track_is_verbatim; /* see struct sl_filter_text */
+    bool authors_only;      /* the same */
     uint64_t options;       /* of how events are said: event_fields_of_dialect() */
     struct {
         const char *name; /* of a parameter of that stream */

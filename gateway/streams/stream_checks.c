@@ -121,6 +121,7 @@ struct stream_times stream_times_now(const struct streams *streams)
     return (struct stream_times){
         .now_ms = clock_wall_ms(),
         .newest_ms = sl_id_time_ms(streams->is_ready ? newest : SL_ID_MAX),
+        .shards = deliver_shards(streams->settings.deliver),
     };
 }
 

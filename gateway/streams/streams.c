@@ -139,10 +139,12 @@ int streams_check_dialect(struct streams *streams, const struct dialect *dialect
                           const struct http_head *head, struct http_refusal *refusal,
                           enum token_fault *ret_fault)
 {
+    struct buffer room = BUFFER_INIT;
     const struct dialect_request asking = {.http = &head->request,
                                            .front = streams->settings.front,
                                            .times = stream_times_now(streams),
-                                           .is_private = is_private};
+                                           .is_private = is_private,
+                                           .room = &room};
     struct sl_slice jwt = SL_SLICE_NONE;
     struct token token;
     int r;
@@ -150,10 +152,11 @@ int streams_check_dialect(struct streams *streams, const struct dialect *dialect
     *ret_fault = TOKEN_OK;
     r = dialect->find_token ? dialect->find_token(&asking, &jwt, refusal) : 0;
     if (r == 0 && !jwt.data)
-        return streams_check_head(streams, head, refusal, ret_fault);
-    if (r == 0)
+        r = streams_check_head(streams, head, refusal, ret_fault);
+    else if (r == 0)
         r = bearer_check_token(streams->settings.front->policy, &head->request, jwt,
                                asking.times.now_ms, &token, refusal, ret_fault);
+    buffer_done(&room);
     return r == -ENOMEM ? stream_refuse_for_memory(refusal) : r;
 }
 
@@ -390,28 +393,39 @@ static int begin_talk(struct streams *streams, struct http_connection *connectio
     return r;
 }
 
+/* Over HTTP. */
+static int begin_reading(struct streams *streams, struct http_connection *connection,
+                         const struct dialect *dialect, const struct dialect_route *route,
+                         const struct dialect_request *asking, const struct http_head *head,
+                         struct http_refusal *refusal, enum token_fault *ret_fault)
+{
+    struct stream_opening opening;
+    struct stream *ignored;
+    int r = read_dialect(streams, dialect, route, asking, &opening.request, refusal, ret_fault);
+
+    return r < 0 ? r : begin(streams, connection, &opening, head, &ignored, refusal);
+}
+
 int streams_begin_dialect(struct streams *streams, struct http_connection *connection,
                           const struct dialect *dialect, const struct dialect_route *route,
                           bool is_private, const struct http_head *head,
                           struct http_refusal *refusal, enum token_fault *ret_fault)
 {
+    struct buffer room = BUFFER_INIT;
     const struct dialect_request asking = {.http = &head->request,
                                            .front = streams->settings.front,
                                            .times = stream_times_now(streams),
-                                           .is_private = is_private};
-    struct stream_opening opening;
-    struct stream *ignored;
+                                           .is_private = is_private,
+                                           .room = &room};
     int r;
 
     *ret_fault = TOKEN_OK;
-    if (head->request.is_upgrade) {
+    if (head->request.is_upgrade)
         r = begin_talk(streams, connection, dialect, route, &asking, head, refusal, ret_fault);
-        return r == -ENOMEM ? stream_refuse_for_memory(refusal) : r;
-    }
-    r = read_dialect(streams, dialect, route, &asking, &opening.request, refusal, ret_fault);
-    if (r < 0)
-        return r == -ENOMEM ? stream_refuse_for_memory(refusal) : r;
-    return begin(streams, connection, &opening, head, &ignored, refusal);
+    else
+        r = begin_reading(streams, connection, dialect, route, &asking, head, refusal, ret_fault);
+    buffer_done(&room);
+    return r == -ENOMEM ? stream_refuse_for_memory(refusal) : r;
 }
 
 /* --- all of them --- */

@@ -294,6 +294,34 @@ static bool user_matches(struct sl_filter_text text, const char *id, const char 
     return try_match_once(try_filter(text), &event);
 }
 
+/* Whatever bytes they are, and nothing that is said to them or of them. */
+static void test_authors_only_are_ids(void **state)
+{
+    struct sl_filter *filter =
+        TRY_FILTER(.follow = SL_SLICE("12,ada,\xc3\xa9/%,@bob"), .authors_only = true,
+                   .types = SL_SLICE("post,delete,follow,unfollow"));
+    struct sl_event_view event = try_post("@12 @bob hello");
+
+    (void)state;
+    event.reply_to.user = event.repost_of.user = SL_SLICE("12");
+    event.login = SL_SLICE("ada");
+    assert_false(try_match(filter, &event));
+    event.user = SL_SLICE("12");
+    assert_true(try_match(filter, &event));
+    event.user = SL_SLICE("\xc3\xa9/%");
+    assert_true(try_match(filter, &event));
+    event.user = SL_SLICE("@bob");
+    assert_true(try_match(filter, &event));
+    event.user = SL_SLICE("bob");
+    assert_false(try_match(filter, &event));
+    event = (struct sl_event_view){.type = SL_EVENT_FOLLOW, .target = SL_SLICE("12")};
+    event.user = SL_SLICE("1");
+    assert_false(try_match(filter, &event));
+    event.user = SL_SLICE("ada");
+    assert_true(try_match(filter, &event));
+    sl_filter_unref(filter);
+}
+
 /* Digits are an id, @x is a login, anything else whichever it can be: in follow and in rules. */
 static void test_a_user_is_named_by_the_same_rule_everywhere(void **state)
 {
@@ -475,6 +503,7 @@ int main(void)
         cmocka_unit_test(test_delete_goes_where_its_post_went),
         cmocka_unit_test(test_bare_delete_goes_to_all_who_take_deletes_and_have_it_in_their_sample),
         cmocka_unit_test(test_restricted_event_matches_no_filter_at_all),
+        cmocka_unit_test(test_authors_only_are_ids),
         cmocka_unit_test(test_a_user_is_named_by_the_same_rule_everywhere),
         cmocka_unit_test(test_of_follow_events_only_ids_can_be_told),
         cmocka_unit_test(test_types_choose_events_and_are_posts_and_deletes_by_default),

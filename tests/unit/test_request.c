@@ -138,7 +138,7 @@ static struct http_request parse_http(struct sl_slice text)
 static int read_request(const struct http_request *http, struct stream_request *ret_request,
                         struct http_refusal *refusal, enum token_fault *ret_fault)
 {
-    const struct stream_times times = {NOW_MS, newest_ms};
+    const struct stream_times times = {NOW_MS, newest_ms, 1};
     enum stream_kind stream;
 
     if (!stream_path(http->path, &stream))
@@ -459,7 +459,7 @@ static void test_request_survives_each_failed_allocation(void **state)
 static int read_opened(const char *path, struct stream_request *ret_request,
                        struct http_refusal *refusal)
 {
-    const struct stream_times times = {NOW_MS, 0};
+    const struct stream_times times = {NOW_MS, 0, 1};
     struct stream_request connection = {
         .stream = STREAM_MANY,
         .format = FORMAT_WEBSOCKET,

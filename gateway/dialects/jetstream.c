@@ -1,0 +1,145 @@
+/* jetstream.c - Jetstream, version 1: a WebSocket with one stream, whose options a message may
+ * replace.
+ *
+ *     {"type":"options_update","payload":{"wantedCollections":["app.bsky.feed.post"]}}
+ *
+ * Messages of other types are ignored; what cannot be read ends the connection. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "gateway/dialects/basic_token.h"
+#include "gateway/dialects/dialects.h"
+#include "gateway/dialects/jetstream_form.h"
+#include "gateway/dialects/jetstream_ids.h"
+#include "gateway/dialects/jetstream_wish.h"
+#include "gateway/http/websocket_reader.h"
+#include "src/model/moment.h"
+
+/* In the header, in the URL, or as a password: there are clients that take nothing but an address.
+ */
+static int find_token(const struct dialect_request *request, struct sl_slice *ret_jwt,
+                      struct http_refusal *refusal)
+{
+    if (!request->http->authorization.data) {
+        *ret_jwt = dialect_query_token(request->http);
+        return 0;
+    }
+    if (!basic_token(request->http->authorization, request->room, ret_jwt) || ret_jwt->data)
+        return 0;
+    http_refuse(refusal, 401, "no_token", NULL, "the password is to be a token");
+    refusal->www_authenticate = "Bearer";
+    return -EPROTO;
+}
+
+/* --- what is asked for ----------------------------------------------------------------------- */
+
+/* Where nothing can come, a type of which there is little. */
+static struct sl_slice types_of(unsigned collections)
+{
+    bool has_follows = collections & 1u << JETSTREAM_FOLLOW;
+
+    if (!(collections & ~(1u << JETSTREAM_FOLLOW)))
+        return has_follows ? SL_SLICE("follow,unfollow") : SL_SLICE("unfollow");
+    return has_follows ? SL_SLICE("post,delete,follow,unfollow") : SL_SLICE("post,delete");
+}
+
+/* A time that is still to come is now; one before everything, the beginning. */
+static void ask_cursor(const struct jetstream_wish *wish, const struct stream_times *times,
+                       struct dialect_stream *asked)
+{
+    uint64_t newest_ms = times->newest_ms > times->now_ms ? times->newest_ms : times->now_ms;
+    uint64_t id = jetstream_id_at(wish->cursor_us, times->shards);
+
+    if (!wish->has_cursor || wish->cursor_us / 1000 > newest_ms)
+        return;
+    if (id < SL_MOMENT_ID_MIN)
+        id = SL_MOMENT_ID_MIN;
+    snprintf(asked->room, sizeof(asked->room), "%" PRIu64, id);
+    dialect_ask(asked, "since", sl_slice_str(asked->room));
+}
+
+static int ask(struct jetstream_wish *wish, const struct stream_times *times,
+               struct dialect_stream *asked)
+{
+    unsigned all = (1u << JETSTREAM_COLLECTIONS) - 1;
+    unsigned collections = wish->has_collections ? wish->collections : all;
+
+    *asked = (struct dialect_stream){
+        .stream = wish->has_dids ? STREAM_FILTER : STREAM_FIREHOSE,
+        .format = FORMAT_WEBSOCKET,
+        .options = jetstream_options(collections, wish->max_bytes, times->shards),
+        .authors_only = true,
+        .again = DIALECT_CONTINUES,
+        .first = wish->waits ? DIALECT_WAITS : DIALECT_BEGINS,
+    };
+    dialect_ask(asked, "types", types_of(collections));
+    ask_cursor(wish, times, asked);
+    if (!wish->has_dids)
+        return 0;
+    asked->memory = mem_strndup(wish->users.data, wish->users.size);
+    if (!asked->memory)
+        return -ENOMEM;
+    dialect_ask(asked, "follow", sl_slice(asked->memory, wish->users.size));
+    return 0;
+}
+
+static int open_stream(const struct dialect_request *request, struct dialect_stream *ret_asked,
+                       struct http_refusal *refusal)
+{
+    struct jetstream_wish wish;
+    int r = jetstream_wish_read_query(request->http->query, &wish, refusal);
+
+    if (r == 0)
+        r = ask(&wish, &request->times, ret_asked);
+    jetstream_wish_done(&wish);
+    return r;
+}
+
+static int hear(struct sl_slice text, const struct stream_times *times,
+                struct dialect_message *ret_message, struct http_refusal *refusal)
+{
+    struct jetstream_wish wish;
+    bool is_known;
+    int r = jetstream_wish_read_message(text, &wish, &is_known, refusal);
+
+    *ret_message = (struct dialect_message){.act = DIALECT_IGNORE};
+    if (r == 0 && is_known) {
+        ret_message->act = DIALECT_OPEN;
+        r = ask(&wish, times, &ret_message->asked);
+    }
+    jetstream_wish_done(&wish);
+    return r;
+}
+
+/* --- refusals -------------------------------------------------------------------------------- */
+
+static void refuse(const struct http_request *http, const struct http_refusal *refusal,
+                   struct buffer *ret_body, struct http_answer *ret_answer)
+{
+    (void)http;
+    if (refusal->status == 413)
+        ret_answer->status = 400;
+    ret_answer->content_type = "text/plain; charset=utf-8";
+    buffer_append_str(ret_body, refusal->message);
+    buffer_append_char(ret_body, '\n');
+}
+
+/* --- the table ------------------------------------------------------------------------------- */
+
+static const struct dialect_route routes[] = {
+    {.path = "/subscribe", .methods = DIALECT_GET, .allow = "GET, OPTIONS", .open = open_stream},
+};
+
+const struct dialect jetstream = {
+    .id = DIALECT_JETSTREAM,
+    .routes = routes,
+    .route_count = sizeof(routes) / sizeof(routes[0]),
+    .max_keepalive_ms = 30000,
+    .find_token = find_token,
+    .render = jetstream_render,
+    .hear = hear,
+    .complaint_code = WEBSOCKET_CLOSE_POLICY,
+    .refuse = refuse,
+};

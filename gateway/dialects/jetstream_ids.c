@@ -1,0 +1,153 @@
+/* jetstream_ids.c - names are escaped, and times are made of ids.
+ *
+ * An id has 4096 places in a millisecond and a cursor 1000, so shards are packed: each has as many
+ * cursors as there is room for, and nearly always that is more than a shard has ids. */
+#include "gateway/dialects/jetstream_ids.h"
+
+#include <string.h>
+
+#include "src/model/id.h"
+
+#define OURS SL_SLICE("did:sluice:")
+
+enum { DID_MAX_BYTES = 2048, US_PER_MS = 1000, TID_CLOCK_BITS = 10, TID_DIGIT_BITS = 5 };
+
+/* --- names ----------------------------------------------------------------------------------- */
+
+static bool is_alphanumeric(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/* Where no escapes are needed, in a DID and in a record's key. */
+static bool is_plain(char c)
+{
+    return is_alphanumeric(c) || c == '.' || c == '_' || c == '-';
+}
+
+static void append_escaped(struct sl_slice bytes, char escape, const char *others,
+                           struct buffer *text)
+{
+    static const char digits[] = "0123456789ABCDEF";
+
+    for (size_t i = 0; i < bytes.size; i++) {
+        unsigned char c = (unsigned char)bytes.data[i];
+
+        if (is_plain((char)c) || (c && strchr(others, c))) {
+            buffer_append_char(text, (char)c);
+        } else {
+            buffer_append_char(text, escape);
+            buffer_append_char(text, digits[c >> 4]);
+            buffer_append_char(text, digits[c & 15]);
+        }
+    }
+}
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* As the syntax of AT Protocol has it: did:method:anything, https://atproto.com/specs/did. */
+static bool is_did(struct sl_slice text)
+{
+    size_t at = 4;
+
+    if (!sl_slice_starts_with(text, SL_SLICE("did:")) || text.size > DID_MAX_BYTES)
+        return false;
+    while (at < text.size && text.data[at] >= 'a' && text.data[at] <= 'z')
+        at++;
+    if (at == 4 || at + 1 >= text.size || text.data[at] != ':')
+        return false;
+    while (++at < text.size) {
+        if (!is_plain(text.data[at]) && text.data[at] != ':' && text.data[at] != '%')
+            return false;
+    }
+    return is_plain(text.data[text.size - 1]);
+}
+
+void jetstream_append_did(struct sl_slice user, struct buffer *text)
+{
+    if (is_did(user) && !sl_slice_starts_with(user, OURS)) {
+        buffer_append_slice(text, user);
+        return;
+    }
+    buffer_append_slice(text, OURS);
+    append_escaped(user, '%', "", text);
+}
+
+bool jetstream_append_user(struct sl_slice did, struct buffer *user)
+{
+    bool is_ours = sl_slice_starts_with(did, OURS);
+
+    if (!is_did(did))
+        return false;
+    if (!is_ours)
+        buffer_append_slice(user, did);
+    for (size_t i = OURS.size; is_ours && i < did.size; i++) {
+        int high = did.data[i] == '%' && did.size - i > 2 ? hex_value(did.data[i + 1]) : -1;
+        int low = high >= 0 ? hex_value(did.data[i + 2]) : -1;
+
+        buffer_append_char(user, low >= 0 ? (char)(high << 4 | low) : did.data[i]);
+        i += low >= 0 ? 2 : 0;
+    }
+    return true;
+}
+
+void jetstream_append_key(struct sl_slice user, struct buffer *text)
+{
+    if (sl_slice_is(user, ".") || sl_slice_is(user, ".."))
+        buffer_append_str(text, user.size == 1 ? "~2E" : "~2E~2E"); /* no keys */
+    else
+        append_escaped(user, '~', ":", text);
+}
+
+/* --- times ----------------------------------------------------------------------------------- */
+
+/* 0 and 53 bits of microseconds, of which a millisecond of ours needs four; and ten bits. */
+void jetstream_tid(uint64_t id, char ret_text[static JETSTREAM_TID_SIZE])
+{
+    static const char digits[] = "234567abcdefghijklmnopqrstuvwxyz";
+    uint64_t in_ms = id % SL_ID_PER_MS;
+    uint64_t us = sl_id_time_ms(id) * US_PER_MS + (in_ms >> TID_CLOCK_BITS);
+    uint64_t number = us << TID_CLOCK_BITS | (in_ms & ((1 << TID_CLOCK_BITS) - 1));
+
+    for (int i = JETSTREAM_TID_SIZE - 2; i >= 0; i--) {
+        ret_text[i] = digits[number & ((1 << TID_DIGIT_BITS) - 1)];
+        number >>= TID_DIGIT_BITS;
+    }
+    ret_text[JETSTREAM_TID_SIZE - 1] = '\0';
+}
+
+/* Cursors that a shard has in a millisecond. */
+static uint32_t room_of_shard(uint32_t shards)
+{
+    return shards * SL_ID_PER_SHARD <= US_PER_MS ? SL_ID_PER_SHARD : US_PER_MS / shards;
+}
+
+uint64_t jetstream_time_us(uint64_t id, uint32_t shards)
+{
+    uint32_t room = room_of_shard(shards), number = id % SL_ID_PER_SHARD;
+    uint32_t us = sl_id_shard(id) * room + (number < room ? number : room - 1);
+
+    return sl_id_time_ms(id) * US_PER_MS + (us < US_PER_MS ? us : US_PER_MS - 1);
+}
+
+uint64_t jetstream_id_at(uint64_t time_us, uint32_t shards)
+{
+    uint64_t first = sl_id_first_at(time_us / US_PER_MS);
+    uint32_t room = room_of_shard(shards), us = time_us % US_PER_MS;
+    uint32_t shard = us / room, number = us % room;
+
+    if (time_us / US_PER_MS < SL_ID_EPOCH_MS || first == SL_ID_MAX)
+        return first;
+    if (shard >= shards)
+        return first + (uint64_t)shards * SL_ID_PER_SHARD - 1;
+    if (room < SL_ID_PER_SHARD && number == room - 1)
+        number--; /* there may be others with this one */
+    return first + shard * SL_ID_PER_SHARD + number;
+}
