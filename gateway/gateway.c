@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "gateway/access/audit_log.h"
 #include "gateway/access/pass_store.h"
+#include "gateway/access/rule_store.h"
 #include "gateway/access/control_channel.h"
 #include "gateway/access/use_exchange.h"
 #include "gateway/api/api.h"
@@ -64,6 +65,7 @@ static void on_drained(void *context)
     home_loader_free(gateway->home_loader);
     user_checks_free(gateway->user_checks);
     pass_store_free(gateway->passes);
+    rule_store_free(gateway->rules);
     shard_watch_free(gateway->task_watch);
     intake_free(gateway->intake);
     deliver_end(gateway->deliver);
@@ -214,10 +216,11 @@ static int start_delivery(struct gateway *gateway, struct failure *reterr)
     gateway->home_loader = home_loader_new(deliver_home(gateway->deliver), gateway->commands);
     gateway->user_checks = user_checks_new(gateway->commands);
     gateway->passes = pass_store_new(gateway->commands);
+    gateway->rules = rule_store_new(gateway->commands);
     if (gateway->parts->worker == 0)
         gateway->task_watch = task_watch_new(&gateway->loop, gateway->commands, gateway->metrics);
     if ((gateway->front.front.has_zstd && !gateway->dictionaries) || !gateway->home_loader ||
-        !gateway->user_checks || !gateway->passes ||
+        !gateway->user_checks || !gateway->passes || !gateway->rules ||
         (gateway->parts->worker == 0 && !gateway->task_watch))
         return failure_set(reterr, -ENOMEM, "out of memory");
     return 0;
@@ -291,6 +294,7 @@ static int start_server(struct gateway *gateway, struct failure *reterr)
         .uses = parts->uses,
         .user_checks = gateway->user_checks,
         .passes = gateway->passes,
+        .rules = gateway->rules,
         .audit = gateway->audit,
         .worker = parts->worker,
         .metrics = gateway->metrics,

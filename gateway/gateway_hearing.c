@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "gateway/access/pass_store.h"
+#include "gateway/access/rule_store.h"
 #include "gateway/access/control_channel.h"
 #include "gateway/access/use_exchange.h"
 #include "gateway/api/api.h"
@@ -136,6 +137,7 @@ static void on_subscribed(void *context, const struct sl_meta *meta)
     dictionaries_begin(gateway->dictionaries);
     user_checks_set_shards(gateway->user_checks, meta->shards);
     pass_store_set_shards(gateway->passes, meta->shards);
+    rule_store_set_shards(gateway->rules, meta->shards);
     if (gateway->cache)
         cache_reader_set_database(gateway->cache, meta->database_id);
     access_watch_hear(gateway->access, meta->shards);

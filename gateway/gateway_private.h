@@ -25,6 +25,7 @@ struct log_cache;
 struct log_reader;
 struct metrics;
 struct pass_store;
+struct rule_store;
 struct redis_commands;
 struct redis_health;
 struct server;
@@ -52,6 +53,7 @@ struct gateway {
     struct access_watch *access;
     struct user_checks *user_checks;
     struct pass_store *passes;
+    struct rule_store *rules;
     struct audit_log *audit;
     /* Of its own: what the streams read of the log does not queue up behind thousands of requests,
      * nor behind the megabytes of their answers. */

@@ -6,6 +6,7 @@
 #include "gateway/dialects/twitter2_form.h"
 #include "gateway/dialects/twitter2_parameters.h"
 #include "gateway/dialects/twitter2_problem.h"
+#include "gateway/dialects/twitter2_rules.h"
 
 /* Clients give up after 20 s of silence. */
 enum { KEEPALIVE_MS = 10000 };
@@ -46,6 +47,11 @@ static const struct dialect_route routes[] = {
     {.path = FIREHOSE "/lang/ja", GET, .read = read_volume},
     {.path = FIREHOSE "/lang/ko", GET, .read = read_volume},
     {.path = FIREHOSE "/lang/pt", GET, .read = read_volume},
+    {.path = "/2/tweets/search/stream/rules",
+     .methods = DIALECT_GET | DIALECT_POST,
+     .allow = "GET, POST, OPTIONS",
+     .rules = &twitter2_rules},
+    {.path = "/2/tweets/search/stream/rules/counts", GET, .rules = &twitter2_rule_counts},
 };
 
 const struct dialect twitter2 = {

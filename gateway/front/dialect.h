@@ -42,6 +42,8 @@
 
 struct event;
 struct form;
+struct rules_change;
+struct subject_rules;
 
 enum dialect_id {
     DIALECT_TWITTER1,  /* Twitter's Streaming API, version 1.1 */
@@ -61,6 +63,22 @@ struct dialect_request {
     struct buffer *room;     /* of find_token(), for a token that is written otherwise */
 };
 
+/* What is asked of the rules that a token's subject keeps (front/subject_rules.h). It is decided
+ * of the rules as they are, and again when they are others by the time that they would change. */
+struct dialect_rules {
+    size_t asked_size; /* of what is read; it begins zeroed, and is freed when it is done */
+    /* 0; -EPROTO: *refusal; -ENOMEM. */
+    int (*read)(const struct dialect_request *request, const struct token *token, void *asked,
+                struct http_refusal *refusal);
+    /* What is to be changed, which belongs to `asked`; nothing: it is answered as it is. 0;
+     * -ENOMEM. */
+    int (*decide)(void *asked, const struct subject_rules *rules, struct rules_change *ret_change);
+    /* `version`: of what has been changed. 0; -ENOMEM. */
+    int (*answer)(void *asked, uint64_t version, struct buffer *ret_body,
+                  struct http_answer *ret_answer);
+    void (*done)(void *asked);
+};
+
 struct dialect_route {
     const char *path;
     unsigned methods;  /* DIALECT_GET | DIALECT_POST */
@@ -75,6 +93,8 @@ struct dialect_route {
     /* Or an answer: its body goes to `ret_body`. 0, -EPROTO, -ENOMEM. */
     int (*answer)(const struct dialect_request *request, struct buffer *ret_body,
                   struct http_answer *ret_answer, struct http_refusal *refusal);
+    /* Or what its subject's rules are. */
+    const struct dialect_rules *rules;
 };
 
 /* What a message on a WebSocket asks for. */

@@ -307,6 +307,13 @@ static void refuse_in(struct http_connection *connection, const struct dialect *
     buffer_done(&headers);
 }
 
+static void refuse_late_in(struct http_connection *connection, const struct dialect *dialect,
+                           const struct http_refusal *refusal)
+{
+    server_count_refusal(http_connection_owner(connection), refusal);
+    refuse_in(connection, dialect, &(struct http_request){.query = SL_SLICE_NONE}, refusal);
+}
+
 static int answer_in(struct server *server, struct http_connection *connection,
                      const struct dialect_match *match, const struct http_request *request,
                      struct http_refusal *refusal, enum token_fault *ret_fault)
@@ -343,7 +350,7 @@ static int check_way(const struct server *server, const struct dialect_route *ro
         return refuse_method(route->allow, refusal);
     if (request->is_upgrade)
         return check_upgrade(server, head, refusal);
-    if (route->read || route->answer)
+    if (route->read || route->answer || route->rules)
         return 0;
     return http_refuse(refusal, 426, "upgrade_required", NULL, "this path is for WebSockets only");
 }
@@ -365,6 +372,9 @@ static void begin_dialect(struct server *server, struct http_connection *connect
         r = refuse_draining(&refusal);
     else if (r == 0 && match->route->answer)
         r = answer_in(server, connection, match, request, &refusal, &fault);
+    else if (r == 0 && match->route->rules)
+        r = streams_rules(server->streams, connection, match->dialect, match->route, head,
+                          refuse_late_in, &refusal, &fault);
     else if (r == 0)
         r = streams_begin_dialect(server->streams, connection, match->dialect, match->route,
                                   is_private(server, connection), head, &refusal, &fault);
@@ -446,7 +456,7 @@ static enum use_asks asks_of(const struct dialect_match *match, const struct htt
     enum stream_kind kind;
 
     if (match->dialect)
-        return match->route->answer ? USE_ASKS_REQUEST : USE_ASKS_STREAM;
+        return match->route->answer || match->route->rules ? USE_ASKS_REQUEST : USE_ASKS_STREAM;
     if (stream_path(request->path, &kind) && kind != STREAM_PAST_COUNTS)
         return USE_ASKS_STREAM;
     return sl_slice_starts_with(request->path, SL_SLICE("/v1/")) ? USE_ASKS_REQUEST

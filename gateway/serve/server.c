@@ -159,6 +159,7 @@ static int create_streams(struct server *server)
         .slow_board = server->settings.slow_board,
         .user_checks = server->settings.user_checks,
         .passes = server->settings.passes,
+        .rules = server->settings.rules,
         .audit = server->settings.audit,
     };
 

@@ -23,6 +23,7 @@ struct audit_log;
 struct history;
 struct listener;
 struct pass_store;
+struct rule_store;
 struct server;
 struct site;
 struct slow_board;
@@ -51,6 +52,7 @@ struct server_settings {
     const struct history *history; /* the parent's */
     struct user_checks *user_checks;
     struct pass_store *passes;
+    struct rule_store *rules;
     struct audit_log *audit;
     const struct site *site; /* pages for browsers; NULL: none */
 };

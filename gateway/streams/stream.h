@@ -36,6 +36,7 @@ struct streams {
     bool is_draining;
     bool has_successor;          /* while draining */
     unsigned tickets_waited_for; /* requests that wait for Redis to say what theirs is good for */
+    struct list rule_requests;   /* rule_request.c */
     size_t use_part;             /* of the streams, whose use is added next */
     uint64_t random;             /* state of the spread of retry_ms, and of ids */
     struct hash_key id_key;

@@ -501,6 +501,7 @@ struct streams *streams_new(const struct streams_settings *settings)
     list_init(&streams->list);
     list_init(&streams->late_answers);
     list_init(&streams->connection_requests);
+    list_init(&streams->rule_requests);
     stream_memory_init(streams);
     streams->budget = filter_budget_new();
     streams->inflater = websocket_inflater_new();

@@ -21,6 +21,7 @@ struct dialect_route;
 struct dictionaries;
 struct fair_use;
 struct pass_store;
+struct rule_store;
 struct slow_board;
 struct streams;
 struct user_checks;
@@ -39,6 +40,7 @@ struct streams_settings {
     struct slow_board *slow_board;   /* of all workers; we write our part */
     struct user_checks *user_checks; /* NULL: nobody is asked for */
     struct pass_store *passes;       /* of tickets; NULL: there are none */
+    struct rule_store *rules;        /* that subjects keep; NULL: there are none */
     struct audit_log *audit;         /* NULL: none */
 };
 
@@ -80,6 +82,15 @@ int streams_begin_with_ticket(struct streams *streams, struct http_connection *c
                               enum stream_kind kind, const struct http_head *head,
                               struct sl_slice ticket, bool may_have_session,
                               streams_refused_fn refused, struct http_refusal *refusal);
+/* The same, in the words of a dialect. */
+typedef void (*streams_refused_in_fn)(struct http_connection *connection,
+                                      const struct dialect *dialect,
+                                      const struct http_refusal *refusal);
+/* Answers, later, what a route of a dialect asks of the rules of the token's subject. */
+int streams_rules(struct streams *streams, struct http_connection *connection,
+                  const struct dialect *dialect, const struct dialect_route *route,
+                  const struct http_head *head, streams_refused_in_fn refused,
+                  struct http_refusal *refusal, enum token_fault *ret_fault);
 /* Answers, later, with a ticket for the path in the body: a POST of JSON. */
 int streams_make_ticket(struct streams *streams, struct http_connection *connection,
                         const struct http_head *head, streams_refused_fn refused,

@@ -20,6 +20,7 @@ extern const struct sl_script sl_script_archive_drop;
 extern const struct sl_script sl_script_archive_due;
 extern const struct sl_script sl_script_archive_erased;
 extern const struct sl_script sl_script_archive_take;
+extern const struct sl_script sl_script_change_rules;
 extern const struct sl_script sl_script_change_user;
 extern const struct sl_script sl_script_check_common;
 extern const struct sl_script sl_script_common_users;

@@ -1,0 +1,210 @@
+"""X's API, version 2: the rules of the filtered stream, which a subject keeps."""
+
+import json
+import threading
+import uuid
+
+import pytest
+
+RULES = "/2/tweets/search/stream/rules"
+PROBLEMS = "https://api.x.com/2/problems/"
+
+
+@pytest.fixture(scope="module")
+def gateway(module_servers, redis):
+    return module_servers.gateway(redis, "--dialects", "twitter2")
+
+
+@pytest.fixture
+def tweepy():
+    return pytest.importorskip("tweepy", reason="this Debian has no python3-tweepy")
+
+
+class Subject:
+    """Somebody new, who keeps no rules yet."""
+
+    def __init__(self, gateway, **claims):
+        self.gateway, self.claims = gateway, {"sub": uuid.uuid4().hex, **claims}
+
+    @property
+    def bearer(self):
+        return self.gateway.bearer(**self.claims)
+
+    def ask(self, method="GET", query="", body=None, path=RULES):
+        headers = {**self.bearer, **({"Content-Type": "application/json"} if body is not None else {})}
+        with self.gateway.connect() as connection:
+            answer = connection.request(method, path + query, headers=headers,
+                                        body=json.dumps(body).encode() if body is not None else None)
+        return answer.status, json.loads(answer.body)
+
+    def add(self, *values, query="", tag=None):
+        rules = [{"value": value, **({"tag": tag} if tag is not None else {})} for value in values]
+        return self.ask("POST", query, {"add": rules})
+
+    def added(self, *values, **more):
+        status, answer = self.add(*values, **more)
+        assert status == 201, answer
+        return [rule["id"] for rule in answer["data"]]
+
+    def delete(self, query="", **which):
+        return self.ask("POST", query, {"delete": which})
+
+    def values(self):
+        return [rule["value"] for rule in self.ask()[1].get("data", [])]
+
+
+@pytest.fixture
+def subject(gateway):
+    return Subject(gateway)
+
+
+def test_rules_are_added_listed_and_deleted(subject):
+    status, answer = subject.ask()
+    assert (status, set(answer), answer["meta"]["result_count"]) == (200, {"meta"}, 0)
+    status, answer = subject.add("cat has:media -grumpy", tag="cats")
+    assert status == 201 and answer["meta"]["sent"].endswith("Z")
+    assert answer["meta"]["summary"] == {"created": 1, "not_created": 0, "valid": 1, "invalid": 0}
+    number = answer["data"][0]["id"]
+    assert number.isdigit() and len(number) <= 19
+    assert answer["data"] == [{"id": number, "value": "cat has:media -grumpy", "tag": "cats"}]
+    second, third = subject.added("dog", "#tea OR 茶")
+    status, answer = subject.ask()
+    assert answer["data"][1:] == [{"id": second, "value": "dog"}, {"id": third, "value": "#tea OR 茶"}]
+    assert answer["data"][0]["tag"] == "cats" and answer["meta"]["result_count"] == 3
+    status, answer = subject.delete(ids=[second])
+    assert status == 200 and answer["meta"]["summary"] == {"deleted": 1, "not_deleted": 0}
+    assert subject.values() == ["cat has:media -grumpy", "#tea OR 茶"]
+    status, answer = subject.delete(values=["cat has:media -grumpy", "fox"])
+    assert status == 200 and answer["meta"]["summary"] == {"deleted": 1, "not_deleted": 1}
+    assert answer["errors"][0]["type"] == PROBLEMS + "invalid-request"
+    assert subject.values() == ["#tea OR 茶"]
+
+
+def test_pages_and_some_of_them(subject):
+    ids = subject.added(*(f"word{i}" for i in range(5)))
+    status, answer = subject.ask(query="?max_results=2")
+    assert [rule["id"] for rule in answer["data"]] == ids[:2]
+    status, answer = subject.ask(query=f"?max_results=2&pagination_token={answer['meta']['next_token']}")
+    assert [rule["id"] for rule in answer["data"]] == ids[2:4] and answer["meta"]["result_count"] == 2
+    status, answer = subject.ask(query=f"?max_results=2&pagination_token={answer['meta']['next_token']}")
+    assert [rule["id"] for rule in answer["data"]] == ids[4:] and "next_token" not in answer["meta"]
+    status, answer = subject.ask(query=f"?ids={ids[3]},{ids[1]},17")
+    assert [rule["id"] for rule in answer["data"]] == [ids[1], ids[3]]
+
+
+def test_a_rule_that_is_there_is_not_added_again(subject):
+    number, = subject.added("cat")
+    status, answer = subject.add("cat", tag="other")
+    assert status == 200 and "data" not in answer
+    assert answer["meta"]["summary"] == {"created": 0, "not_created": 1, "valid": 0, "invalid": 1}
+    assert answer["errors"] == [{"value": "cat", "id": number, "title": "DuplicateRule",
+                                 "type": PROBLEMS + "duplicate-rules"}]
+    status, answer = subject.add("dog", "cat", "dog")
+    assert status == 201 and answer["meta"]["summary"] == {"created": 1, "not_created": 2, "valid": 1, "invalid": 2}
+    assert subject.values() == ["cat", "dog"]
+
+
+def test_of_rules_that_are_none_nothing_is_added(subject):
+    status, answer = subject.add("cat", "cat context:12.34", "-dog")
+    assert status == 400 and answer["meta"]["summary"] == {"created": 0, "not_created": 3, "valid": 1, "invalid": 2}
+    first, second = answer["errors"]
+    assert (first["value"], first["title"]) == ("cat context:12.34", "UnprocessableEntity")
+    assert first["type"] == PROBLEMS + "invalid-rules"
+    assert first["details"] == ["Reference to invalid operator 'context'. Operator is not available (at position 5)"]
+    assert second["value"] == "-dog" and second["details"][0]
+    assert subject.values() == []
+
+
+def test_a_dry_run_changes_nothing(subject):
+    subject.added("cat")
+    status, answer = subject.add("dog", query="?dry_run=true")
+    assert (status, answer["meta"]["summary"]["created"], answer["data"][0]["value"]) == (201, 1, "dog")
+    status, answer = subject.delete(values=["cat"], query="?dry_run=true")
+    assert answer["meta"]["summary"]["deleted"] == 1
+    assert subject.values() == ["cat"]
+
+
+def test_all_of_them_are_deleted(subject):
+    subject.added("cat", "dog")
+    status, answer = subject.ask("POST", "?delete_all=true", {})
+    assert (status, answer["meta"]["summary"]) == (200, {"deleted": 2, "not_deleted": 0})
+    assert subject.values() == []
+
+
+def test_no_more_than_the_token_permits(gateway):
+    subject = Subject(gateway, lim={"rules": 2})
+    subject.added("cat")
+    status, answer = subject.add("dog", "fox")
+    assert status == 422 and answer["errors"][0]["type"] == PROBLEMS + "rule-cap"
+    assert subject.values() == ["cat"]
+    subject.added("dog")
+    status, answer = subject.ask(path=RULES + "/counts")
+    assert status == 200 and answer["data"]["cap_per_project"] == 2
+    assert answer["data"]["client_app_rules_count"] == {"client_app_id": subject.claims["sub"], "rule_count": 2}
+
+
+def test_everybody_has_their_own(gateway, subject):
+    subject.added("cat")
+    assert Subject(gateway).values() == []
+
+
+def test_writers_at_once_lose_nothing_of_each_other(module_servers, redis, gateway):
+    other = module_servers.gateway(redis, "--dialects", "twitter2")
+    ours = Subject(gateway)
+    theirs = Subject(other, **ours.claims)
+    threads = [threading.Thread(target=lambda one=one, n=n: [one.added(f"w{n}x{i}") for i in range(3)])
+               for n, one in enumerate([ours, theirs] * 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(ours.values()) == sorted(f"w{n}x{i}" for n in range(4) for i in range(3))
+
+
+@pytest.mark.parametrize("method, query, body", [
+    ("POST", "", {}), ("POST", "", {"add": []}), ("POST", "", {"add": [{"tag": "a"}]}), ("POST", "", [1]),
+    ("POST", "", {"add": [{"value": "a"}], "delete": {"ids": ["1"]}}), ("POST", "", {"delete": {"ids": ["a"]}}),
+    ("POST", "", {"add": [{"value": "a", "tag": "b" * 256}]}), ("POST", "?dry_run=perhaps", {"add": [{"value": "a"}]}),
+    ("GET", "?max_results=0", None), ("GET", "?ids=1,a", None), ("GET", "?pagination_token=a", None),
+    ("GET", "?dry_run=true", None), ("GET", "?tea=1", None)])
+def test_bad_requests(subject, method, query, body):
+    status, problem = subject.ask(method, query, body)
+    assert (status, problem["type"], problem["title"]) == (400, PROBLEMS + "invalid-request", "Invalid Request")
+    assert problem["errors"][0]["message"]
+
+
+def test_whose_token_does_not_cover_it(gateway):
+    status, problem = Subject(gateway, scope="stream:sample").ask()
+    assert status == 403 and problem["type"] == PROBLEMS + "client-forbidden"
+    with gateway.connect() as connection:
+        assert connection.request("GET", RULES, headers={}).status == 401
+
+
+def tweepy_client(gateway, token, kind):
+    """Unmodified, but that its requests go to the gateway."""
+    import requests
+
+    class ToGateway(requests.adapters.HTTPAdapter):
+        def send(self, request, **arguments):
+            request.url = request.url.replace("https://api.twitter.com", gateway.url)
+            return super().send(request, **arguments)
+
+    client = kind(token)
+    client.session.mount("https://api.twitter.com", ToGateway())
+    return client
+
+
+def test_rules_by_tweepy(tweepy, gateway, subject):
+    client = tweepy_client(gateway, gateway.token(**subject.claims), tweepy.StreamingClient)
+    assert client.get_rules().data is None
+    answer = client.add_rules([tweepy.StreamRule("cat", "cats"), tweepy.StreamRule("dog")])
+    assert [(rule.value, rule.tag) for rule in answer.data] == [("cat", "cats"), ("dog", None)]
+    assert client.add_rules(tweepy.StreamRule("fox"), dry_run=True).meta["summary"]["created"] == 1
+    assert client.add_rules(tweepy.StreamRule("cat")).errors[0]["title"] == "DuplicateRule"
+    with pytest.raises(tweepy.BadRequest):
+        client.add_rules(tweepy.StreamRule("cat context:1.2"))
+    rules = client.get_rules().data
+    assert [rule.value for rule in rules] == ["cat", "dog"]
+    assert client.delete_rules(rules[0]).meta["summary"]["deleted"] == 1
+    assert client.delete_rules([rule.id for rule in rules[1:]]).meta["summary"]["deleted"] == 1
+    assert client.get_rules().data is None
