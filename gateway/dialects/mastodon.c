@@ -2,7 +2,7 @@
  * refusals, and the requests by which its clients find out whom they talk to. Its WebSocket is in
  * mastodon_socket.c.
  *
- * The path decides, not Accept. Direct messages and lists are none that a stream of ours brings. */
+ * The path decides, not Accept. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 #include "gateway/dialects/event_json.h"
 #include "gateway/dialects/mastodon_form.h"
 #include "gateway/dialects/mastodon_socket.h"
+#include "gateway/dialects/mastodon_streams.h"
 #include "gateway/front/bearer.h"
 #include "gateway/http/form.h"
 
@@ -18,60 +19,66 @@ enum { KEEPALIVE_MS = 15000 };
 
 #define MASTODON_VERSION "4.2.0 (compatible; Sluice " SLUICE_VERSION ")"
 
-enum parameter { PARAMETER_ACCESS_TOKEN, PARAMETER_ONLY_MEDIA, PARAMETER_TAG, PARAMETERS };
+enum parameter {
+    PARAMETER_ACCESS_TOKEN,
+    PARAMETER_LIST,
+    PARAMETER_ONLY_MEDIA,
+    PARAMETER_TAG,
+    PARAMETERS
+};
 
-static const char *const names[PARAMETERS] = {"access_token", "only_media", "tag"};
+static const char *const names[PARAMETERS] = {"access_token", "list", "only_media", "tag"};
 
 /* --- streams --------------------------------------------------------------------------------- */
 
-static int ask_tag(struct dialect_stream *asked, struct sl_slice tag, struct http_refusal *refusal)
-{
-    int size;
+#define STREAMING "/api/v1/streaming/"
 
-    if (mastodon_check_tag(tag, refusal) < 0)
-        return -EPROTO;
-    if (sl_slice_starts_with(tag, SL_SLICE("#")))
-        tag = sl_slice_from(tag, 1);
-    size = snprintf(asked->room, sizeof(asked->room), "#%.*s", SL_SLICE_ARG(tag));
-    dialect_ask(asked, "track", sl_slice(asked->room, (size_t)size));
-    return 0;
+enum { NAME_SIZE = 32 }; /* longer than any that there is */
+
+/* As they read it: whatever is not no is yes. */
+static bool is_wanted(struct sl_slice text)
+{
+    static const char *const noes[] = {"0", "f", "F", "false", "FALSE", "off", "OFF"};
+
+    for (size_t i = 0; i < sizeof(noes) / sizeof(noes[0]); i++) {
+        if (sl_slice_is(text, noes[i]))
+            return false;
+    }
+    return text.size > 0;
 }
 
-static int read_stream(const struct dialect_request *request, enum stream_kind stream,
-                       struct dialect_stream *asked, struct http_refusal *refusal)
+/* The path says which: `public/local`, with `only_media`, is public:local:media. */
+static struct sl_slice name_of(struct sl_slice path, struct sl_slice only_media,
+                               char room[static NAME_SIZE])
+{
+    struct sl_slice name = sl_slice_from(path, sizeof(STREAMING) - 1);
+    bool is_of_media = sl_slice_starts_with(name, SL_SLICE("public")) && is_wanted(only_media);
+
+    snprintf(room, NAME_SIZE, "%.*s%s", SL_SLICE_ARG(name), is_of_media ? ":media" : "");
+    for (char *c = room; *c; c++) {
+        if (*c == '/')
+            *c = ':';
+    }
+    return sl_slice_str(room);
+}
+
+static int read_stream(const struct dialect_request *request, struct dialect_stream *asked,
+                       struct http_refusal *refusal)
 {
     struct sl_slice values[PARAMETERS];
     struct form form = {names, PARAMETERS, values, NULL};
     struct sl_slice since = http_trim(request->http->last_event_id);
     int r = dialect_read_form(request, &form, refusal);
+    struct mastodon_wish wish = {.tag = values[PARAMETER_TAG], .list = values[PARAMETER_LIST]};
+    char name[NAME_SIZE];
 
     *asked = (struct dialect_stream){
-        .stream = stream, .format = FORMAT_SSE, .is_uncompressed = true, .memory = form.memory};
+        .format = FORMAT_SSE, .is_uncompressed = true, .memory = form.memory};
     dialect_ask(asked, "access_token", values[PARAMETER_ACCESS_TOKEN]);
     if (since.size > 0)
         dialect_ask(asked, "since", since);
-    if (r == 0 && sl_slice_is(values[PARAMETER_ONLY_MEDIA], "true"))
-        r = http_refuse(refusal, 400, "bad_only_media", "only_media",
-                        "streams of media only are not served");
-    return r == 0 && stream == STREAM_FILTER ? ask_tag(asked, values[PARAMETER_TAG], refusal) : r;
-}
-
-static int read_public(const struct dialect_request *request, struct dialect_stream *ret_asked,
-                       struct http_refusal *refusal)
-{
-    return read_stream(request, STREAM_FIREHOSE, ret_asked, refusal);
-}
-
-static int read_hashtag(const struct dialect_request *request, struct dialect_stream *ret_asked,
-                        struct http_refusal *refusal)
-{
-    return read_stream(request, STREAM_FILTER, ret_asked, refusal);
-}
-
-static int read_user(const struct dialect_request *request, struct dialect_stream *ret_asked,
-                     struct http_refusal *refusal)
-{
-    return read_stream(request, STREAM_HOME, ret_asked, refusal);
+    wish.name = name_of(request->http->path, values[PARAMETER_ONLY_MEDIA], name);
+    return r < 0 ? r : mastodon_ask(&wish, asked, asked->room, refusal);
 }
 
 /* --- discovery ------------------------------------------------------------------------------- */
@@ -194,13 +201,17 @@ static void refuse(const struct http_request *http, const struct http_refusal *r
 
 static const struct dialect_route routes[] = {
     {.path = "/api/v1/streaming", GET, .open = mastodon_open},
-    {.path = "/api/v1/streaming/", GET, .open = mastodon_open},
-    {.path = "/api/v1/streaming/user", GET, .read = read_user},
-    {.path = "/api/v1/streaming/public", GET, .read = read_public},
-    {.path = "/api/v1/streaming/public/local", GET, .read = read_public},
-    {.path = "/api/v1/streaming/hashtag", GET, .read = read_hashtag},
-    {.path = "/api/v1/streaming/hashtag/local", GET, .read = read_hashtag},
-    {.path = "/api/v1/streaming/health", GET, .answer = answer_health},
+    {.path = STREAMING, GET, .open = mastodon_open},
+    {.path = STREAMING "user", GET, .read = read_stream},
+    {.path = STREAMING "user/notification", GET, .read = read_stream},
+    {.path = STREAMING "public", GET, .read = read_stream},
+    {.path = STREAMING "public/local", GET, .read = read_stream},
+    {.path = STREAMING "public/remote", GET, .read = read_stream},
+    {.path = STREAMING "hashtag", GET, .read = read_stream},
+    {.path = STREAMING "hashtag/local", GET, .read = read_stream},
+    {.path = STREAMING "list", GET, .read = read_stream},
+    {.path = STREAMING "direct", GET, .read = read_stream},
+    {.path = STREAMING "health", GET, .answer = answer_health},
     {.path = "/api/v1/instance", GET, .answer = answer_instance1},
     {.path = "/api/v1/instance/", GET, .answer = answer_instance1},
     {.path = "/api/v2/instance", GET, .answer = answer_instance2},

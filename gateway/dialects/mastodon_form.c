@@ -115,13 +115,53 @@ static void add_marks(struct sl_slice text, json_t *tags, json_t *mentions)
     }
 }
 
+static bool is_direct(const json_t *post)
+{
+    return sl_slice_starts_with(event_json_text(post, "audience"), SL_SLICE("only"));
+}
+
 static const char *visibility_of(const json_t *post)
 {
     struct sl_slice audience = event_json_text(post, "audience");
 
     if (!audience.data || sl_slice_is(audience, "public"))
         return "public";
-    return sl_slice_starts_with(audience, SL_SLICE("only")) ? "direct" : "private";
+    return is_direct(post) ? "direct" : "private";
+}
+
+/* What it shows is known by its `type` alone, if the application says that. */
+static const char *media_type_of(const json_t *media)
+{
+    static const char *const types[] = {"image", "gifv", "video", "audio"};
+    struct sl_slice type = event_json_text(media, "type");
+
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        if (sl_slice_is(type, types[i]))
+            return types[i];
+    }
+    return "unknown";
+}
+
+static json_t *attachments_of(const json_t *post)
+{
+    struct sl_slice id = event_json_text(post, "id");
+    json_t *attachments = json_array();
+    const json_t *media;
+    size_t i;
+
+    json_array_foreach(json_object_get(post, "media"), i, media)
+    {
+        struct sl_slice url = event_json_text(media, "url");
+
+        json_array_append_new(
+            attachments,
+            json_pack("{s:o,s:s,s:o,s:o,s:n,s:{},s:o,s:n}", "id",
+                      json_sprintf("%.*s-%zu", SL_SLICE_ARG(id), i), "type", media_type_of(media),
+                      "url", event_json_or_null(url), "preview_url", event_json_or_null(url),
+                      "remote_url", "meta", "description",
+                      event_json_or_null(event_json_text(media, "description")), "blurhash"));
+    }
+    return attachments;
 }
 
 /* What is known of the post that is repeated. */
@@ -145,37 +185,62 @@ static json_t *status_of(const json_t *event)
     json_t *tags = json_array(), *mentions = json_array();
 
     add_marks(text, tags, mentions);
-    return json_pack(
-        "{s:o,s:o,s:o,s:o,s:b,s:s,s:s,s:o,s:o,s:n,s:i,s:i,s:i,s:o,s:o,s:o,s:[],s:o,s:"
-        "o,s:[],s:n,s:n}",
-        "id", event_json_or_null(id), "created_at", event_json_time(event_json_post_ms(post)),
-        "in_reply_to_id", event_json_or_null(event_json_text(reply, "post")),
-        "in_reply_to_account_id", event_json_or_null(event_json_text(reply, "user")), "sensitive",
-        0, "spoiler_text", "", "visibility", visibility_of(post), "language",
-        event_json_or_null(event_json_text(post, "lang")), "uri",
-        json_sprintf("urn:sluice:post:%.*s", SL_SLICE_ARG(id)), "url", "replies_count", 0,
-        "reblogs_count", 0, "favourites_count", 0, "content", content_of(text), "reblog",
-        reblog_of(json_object_get(post, "repost_of")), "account",
-        mastodon_account(event_json_text(user, "id"), event_json_text(user, "login"),
-                         event_json_text(user, "name")),
-        "media_attachments", "mentions", mentions, "tags", tags, "emojis", "card", "poll");
+    return json_pack("{s:o,s:o,s:o,s:o,s:b,s:s,s:s,s:o,s:o,s:n,s:i,s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:"
+                     "o,s:[],s:n,s:n}",
+                     "id", event_json_or_null(id), "created_at",
+                     event_json_time(event_json_post_ms(post)), "in_reply_to_id",
+                     event_json_or_null(event_json_text(reply, "post")), "in_reply_to_account_id",
+                     event_json_or_null(event_json_text(reply, "user")), "sensitive", 0,
+                     "spoiler_text", "", "visibility", visibility_of(post), "language",
+                     event_json_or_null(event_json_text(post, "lang")), "uri",
+                     json_sprintf("urn:sluice:post:%.*s", SL_SLICE_ARG(id)), "url", "replies_count",
+                     0, "reblogs_count", 0, "favourites_count", 0, "content", content_of(text),
+                     "reblog", reblog_of(json_object_get(post, "repost_of")), "account",
+                     mastodon_account(event_json_text(user, "id"), event_json_text(user, "login"),
+                                      event_json_text(user, "name")),
+                     "media_attachments", attachments_of(post), "mentions", mentions, "tags", tags,
+                     "emojis", "card", "poll");
 }
 
 /* --- events ---------------------------------------------------------------------------------- */
 
-/* A status, or the id of what was deleted. */
-static int append_payload(const struct event *event, const json_t *json, struct buffer *text)
+/* Named as it is there; NULL: it is not told. */
+static const char *name_of(const struct event *event, const json_t *json, uint64_t options)
 {
-    json_t *status;
+    const json_t *post = json_object_get(json, "post");
+    bool is_post = event->kind == EVENT_POST;
+
+    if (options & MASTODON_DIRECT)
+        return is_post && is_direct(post) ? "conversation" : NULL;
+    if (is_post && options & MASTODON_MEDIA_ONLY &&
+        json_array_size(json_object_get(post, "media")) == 0)
+        return NULL;
+    return is_post ? "update" : "delete";
+}
+
+/* A post to some people is all that is known of a conversation. */
+static json_t *conversation_of(const json_t *event)
+{
+    json_t *status = status_of(event);
+
+    return json_pack("{s:O,s:b,s:[O],s:o}", "id", json_object_get(status, "id"), "unread", 1,
+                     "accounts", json_object_get(status, "account"), "last_status", status);
+}
+
+/* JSON, or the id of what was deleted. */
+static int append_payload(const struct event *event, const json_t *json, uint64_t options,
+                          struct buffer *text)
+{
+    json_t *payload;
     int r;
 
     if (event->kind == EVENT_DELETE) {
         buffer_append_slice(text, event_json_text(json_object_get(json, "post"), "id"));
         return 0;
     }
-    status = status_of(json);
-    r = status ? event_json_append(status, 0, text) : -ENOMEM;
-    json_decref(status);
+    payload = options & MASTODON_DIRECT ? conversation_of(json) : status_of(json);
+    r = payload ? event_json_append(payload, 0, text) : -ENOMEM;
+    json_decref(payload);
     return r;
 }
 
@@ -197,26 +262,37 @@ static void append_object(const char *name, struct sl_slice payload, struct buff
     buffer_append_char(text, '}');
 }
 
+static int append_event(const struct event *event, const json_t *json, uint64_t options,
+                        struct buffer *text)
+{
+    const char *name = name_of(event, json, options);
+    struct buffer payload = BUFFER_INIT;
+    int r;
+
+    if (!name)
+        return 0;
+    r = append_payload(event, json, options, &payload);
+    if (r == 0 && options & MASTODON_ON_WEBSOCKET)
+        append_object(name, buffer_slice(&payload), text);
+    else if (r == 0)
+        append_block(event, name, buffer_slice(&payload), text);
+    if (payload.failed || text->failed)
+        r = -ENOMEM;
+    buffer_done(&payload);
+    return r;
+}
+
 int mastodon_render(const struct event *event, uint64_t options, struct buffer *ret_text)
 {
-    const char *name = event->kind == EVENT_DELETE ? "delete" : "update";
-    struct buffer payload = BUFFER_INIT;
     json_t *json;
     int r;
 
-    if (event->kind != EVENT_POST && event->kind != EVENT_DELETE)
+    if ((event->kind != EVENT_POST && event->kind != EVENT_DELETE) || options & MASTODON_SILENT)
         return 0;
     json = event_json_read(event);
     if (!json)
         return -ENOMEM;
-    r = append_payload(event, json, &payload);
-    if (r == 0 && options & MASTODON_ON_WEBSOCKET)
-        append_object(name, buffer_slice(&payload), ret_text);
-    else if (r == 0)
-        append_block(event, name, buffer_slice(&payload), ret_text);
-    if (payload.failed || ret_text->failed)
-        r = -ENOMEM;
-    buffer_done(&payload);
+    r = append_event(event, json, options, ret_text);
     json_decref(json);
     return r;
 }

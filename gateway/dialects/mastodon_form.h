@@ -15,7 +15,13 @@
 #include "base/buffer.h"
 #include "gateway/intake/event.h"
 
-enum { MASTODON_ON_WEBSOCKET = 1 << 0 }; /* the options */
+/* The options. */
+enum {
+    MASTODON_ON_WEBSOCKET = 1 << 0,
+    MASTODON_MEDIA_ONLY = 1 << 1, /* of posts those without media are not told */
+    MASTODON_DIRECT = 1 << 2,     /* only posts for some people by name, as conversations */
+    MASTODON_SILENT = 1 << 3      /* nothing */
+};
 
 int mastodon_render(const struct event *event, uint64_t options, struct buffer *ret_text);
 

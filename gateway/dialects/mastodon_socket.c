@@ -8,18 +8,20 @@
  * compare that with what they have said, so each way to say it is a stream of its own. */
 #include "gateway/dialects/mastodon_socket.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <jansson.h>
 
 #include "base/alloc.h"
 #include "gateway/dialects/event_json.h"
 #include "gateway/dialects/mastodon_form.h"
+#include "gateway/dialects/mastodon_streams.h"
 #include "gateway/http/form.h"
 #include "gateway/http/websocket_reader.h"
 
-enum parameter { PARAMETER_STREAM, PARAMETER_TAG, PARAMETERS };
+enum parameter { PARAMETER_LIST, PARAMETER_STREAM, PARAMETER_TAG, PARAMETERS };
 
-static const char *const names[PARAMETERS] = {"stream", "tag"};
+static const char *const names[PARAMETERS] = {"list", "stream", "tag"};
 
 /* --- the token ------------------------------------------------------------------------------- */
 
@@ -41,80 +43,39 @@ int mastodon_find_token(const struct dialect_request *request, struct sl_slice *
 
 /* --- streams --------------------------------------------------------------------------------- */
 
-int mastodon_check_tag(struct sl_slice tag, struct http_refusal *refusal)
+/* `,"stream":["hashtag","tea"]`: all that is sent on it ends with that. */
+static int print_tail(const struct mastodon_wish *wish, struct dialect_stream *asked,
+                      struct buffer *text)
 {
-    if (sl_slice_starts_with(tag, SL_SLICE("#")))
-        tag = sl_slice_from(tag, 1);
-    if (tag.size > 0 && tag.size <= MASTODON_TAG_MAX_BYTES && !memchr(tag.data, ',', tag.size) &&
-        !memchr(tag.data, ' ', tag.size))
-        return 0;
-    return http_refuse(refusal, 400, "bad_tag", "tag", "tag is one hashtag");
-}
-
-static int find_stream(struct sl_slice name, enum stream_kind *ret_stream,
-                       struct http_refusal *refusal)
-{
-    static const struct {
-        const char *name;
-        enum stream_kind stream;
-    } rows[] = {
-        {"public", STREAM_FIREHOSE}, {"public:local", STREAM_FIREHOSE},
-        {"hashtag", STREAM_FILTER},  {"hashtag:local", STREAM_FILTER},
-        {"user", STREAM_HOME},
-    };
-
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        if (sl_slice_is(name, rows[i].name)) {
-            *ret_stream = rows[i].stream;
-            return 0;
-        }
+    buffer_append_str(text, ",\"stream\":[");
+    buffer_append_json_string(text, wish->name);
+    if (asked->parameter_count > 0 && wish->tag.data) {
+        buffer_append_char(text, ',');
+        buffer_append_json_string(text, wish->tag);
     }
-    return http_refuse(refusal, 400, "unknown_stream", "stream", "Unknown stream type");
+    buffer_append_char(text, ']');
+    return text->failed ? -ENOMEM : 0;
 }
 
-/* `,"stream":["hashtag","tea"]`, and behind it `#tea`: *ret_size bytes are the first. */
-static char *print(struct sl_slice name, struct sl_slice tag, size_t *ret_size, size_t *ret_all)
-{
-    struct buffer text = BUFFER_INIT;
-    char *copy;
-
-    buffer_append_str(&text, ",\"stream\":[");
-    buffer_append_json_string(&text, name);
-    if (tag.data) {
-        buffer_append_char(&text, ',');
-        buffer_append_json_string(&text, tag);
-    }
-    buffer_append_char(&text, ']');
-    *ret_size = text.size;
-    if (tag.size > 0 && tag.data[0] != '#')
-        buffer_append_char(&text, '#');
-    buffer_append_slice(&text, tag);
-    *ret_all = text.size;
-    copy = text.failed ? NULL : mem_strndup(text.data, text.size);
-    buffer_done(&text);
-    return copy;
-}
-
-static int ask(struct sl_slice name, struct sl_slice tag, struct dialect_stream *asked,
+static int ask(const struct mastodon_wish *wish, struct dialect_stream *asked,
                struct http_refusal *refusal)
 {
-    size_t size, all;
+    struct buffer tail = BUFFER_INIT;
+    int r;
 
     *asked = (struct dialect_stream){
         .format = FORMAT_WEBSOCKET, .options = MASTODON_ON_WEBSOCKET, .again = DIALECT_KEEPS};
-    if (find_stream(name, &asked->stream, refusal) < 0)
-        return -EPROTO;
-    if (asked->stream != STREAM_FILTER)
-        tag = SL_SLICE_NONE;
-    else if (mastodon_check_tag(tag, refusal) < 0)
-        return -EPROTO;
-    asked->memory = print(name, tag, &size, &all);
-    if (!asked->memory)
-        return -ENOMEM;
-    asked->name = asked->tail = sl_slice(asked->memory, size);
-    if (tag.data)
-        dialect_ask(asked, "track", sl_slice(asked->memory + size, all - size));
-    return 0;
+    static_assert(MASTODON_ROOM_SIZE <= sizeof(asked->room), "there is room for a tag");
+    r = mastodon_ask(wish, asked, asked->room, refusal);
+    if (r == 0)
+        r = print_tail(wish, asked, &tail);
+    if (r == 0)
+        asked->memory = mem_strndup(tail.data, tail.size);
+    if (r == 0 && !asked->memory)
+        r = -ENOMEM;
+    asked->name = asked->tail = sl_slice(asked->memory, tail.size);
+    buffer_done(&tail);
+    return r;
 }
 
 /* Parameters that are not known count for nothing, and without `stream` there are only messages. */
@@ -127,16 +88,32 @@ int mastodon_open(const struct dialect_request *request, struct dialect_stream *
 
     *ret_asked = (struct dialect_stream){.first = DIALECT_IDLES};
     if (r == 0 && values[PARAMETER_STREAM].data)
-        r = ask(values[PARAMETER_STREAM], values[PARAMETER_TAG], ret_asked, refusal);
+        r = ask(&(struct mastodon_wish){.name = values[PARAMETER_STREAM],
+                                        .tag = values[PARAMETER_TAG],
+                                        .list = values[PARAMETER_LIST]},
+                ret_asked, refusal);
     form_done(&form);
     return r;
 }
 
 /* --- messages -------------------------------------------------------------------------------- */
 
+/* `"public"`, or `["public"]`. */
+static struct sl_slice stream_name(const json_t *message)
+{
+    const json_t *first = json_array_get(json_object_get(message, "stream"), 0);
+
+    if (!json_is_string(first))
+        return event_json_text(message, "stream");
+    return sl_slice(json_string_value(first), json_string_length(first));
+}
+
 static int read_message(const json_t *json, struct dialect_message *message,
                         struct http_refusal *refusal)
 {
+    const struct mastodon_wish wish = {.name = stream_name(json),
+                                       .tag = event_json_text(json, "tag"),
+                                       .list = event_json_text(json, "list")};
     struct sl_slice type = event_json_text(json, "type");
 
     if (sl_slice_is(type, "subscribe"))
@@ -145,8 +122,7 @@ static int read_message(const json_t *json, struct dialect_message *message,
         message->act = DIALECT_CLOSE;
     else
         return 0;
-    return ask(event_json_text(json, "stream"), event_json_text(json, "tag"), &message->asked,
-               refusal);
+    return ask(&wish, &message->asked, refusal);
 }
 
 int mastodon_hear(struct sl_slice text, const struct stream_times *times,

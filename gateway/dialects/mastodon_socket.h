@@ -4,11 +4,6 @@
 
 #include "gateway/front/dialect.h"
 
-enum { MASTODON_TAG_MAX_BYTES = 200 };
-
-/* One hashtag, with or without `#`. 0; -EPROTO: *refusal. */
-int mastodon_check_tag(struct sl_slice tag, struct http_refusal *refusal);
-
 int mastodon_find_token(const struct dialect_request *request, struct sl_slice *ret_jwt,
                         struct http_refusal *refusal);
 int mastodon_open(const struct dialect_request *request, struct dialect_stream *ret_asked,

@@ -81,6 +81,47 @@ def test_a_deletion_is_an_id_and_hashtags_are_found(gateway, publish):
     assert blocks.event()[:2] == ("delete", "114677036875778")
 
 
+def test_streams_of_media_have_no_other_posts(gateway, publish):
+    all_of_it, pictures = Blocks(gateway, PUBLIC + "?only_media=FALSE&only_media_=1"), \
+        Blocks(gateway, PUBLIC + "/local?only_media=true")
+    publish(events.post(114677036875776, "without"))
+    post = events.post(114677036875777, "with", media=[
+        {"url": "https://a.example/1.png", "type": "image", "description": "a cup"}, {"type": 7}])
+    publish(post)
+    publish(events.delete(114677036875778, post))
+    assert json.loads(all_of_it.event()[1])["media_attachments"] == []
+    status = json.loads(pictures.event()[1])
+    one, other = status["media_attachments"]
+    assert (one["type"], one["url"], one["preview_url"]) == ("image", "https://a.example/1.png", "https://a.example/1.png")
+    assert (one["description"], other["type"], other["url"]) == ("a cup", "unknown", None)
+    assert one["id"] != other["id"]
+    assert pictures.event()[:2] == ("delete", "114677036875777")
+
+
+def test_posts_to_some_are_conversations(gateway, redis):
+    cli = Cli(redis)
+    writer, reader = cli.run("user", "add", "writer"), cli.run("user", "add", "reader")
+    cli.run("follow", "reader", "writer")
+    token = gateway.token(sub=reader)
+    user, direct = Blocks(gateway, "/api/v1/streaming/user", token=token), \
+        Blocks(gateway, "/api/v1/streaming/direct", token=token)
+    cli.run("post", "--user", "writer", "to all")
+    post = cli.run("post", "--user", "writer", "--audience", f"only:{reader}", "to you")
+    name, data, _ = direct.event()
+    conversation = json.loads(data)
+    assert (name, conversation["last_status"]["id"], conversation["id"]) == ("conversation", post, post)
+    assert [account["id"] for account in conversation["accounts"]] == [writer]
+    statuses = [json.loads(user.event()[1]) for _ in range(2)]
+    assert [status["visibility"] for status in statuses] == ["public", "direct"]
+
+
+@pytest.mark.parametrize("path", ["public/remote", "public/remote?only_media=1", "user/notification"])
+def test_what_there_is_none_of_is_silent(gateway, publish, path):
+    blocks = Blocks(gateway, "/api/v1/streaming/" + path)
+    publish(events.post(114677036875776, "of here", user="0", media=[{}]))
+    assert blocks.until(b"\n:thump\n:thump\n") == b":)\n:thump\n:thump\n"
+
+
 def test_a_browser_goes_on_where_it_was(gateway, redis):
     cli = Cli(redis)
     cli.run("user", "add", "ada")
@@ -92,11 +133,11 @@ def test_a_browser_goes_on_where_it_was(gateway, redis):
 
 
 @pytest.mark.parametrize("target, status", [
-    ("/api/v1/streaming/hashtag", 400), ("/api/v1/streaming/hashtag?tag=a,b", 400), (PUBLIC + "?only_media=true", 400),
-    (PUBLIC + "?access_token=x.y.z", 401)])
+    ("/api/v1/streaming/hashtag", 400), ("/api/v1/streaming/hashtag?tag=a,b", 400),
+    ("/api/v1/streaming/list", 400), ("/api/v1/streaming/list?list=7", 404), (PUBLIC + "?access_token=x.y.z", 401)])
 def test_refusals(gateway, target, status):
     with pytest.raises(Refused) as refused:
-        HttpStream(gateway.port, target, "sse", headers=gateway.bearer() if status == 400 else {})
+        HttpStream(gateway.port, target, "sse", headers=gateway.bearer() if status != 401 else {})
     assert refused.value.response.status == status and json.loads(refused.value.response.body)["error"]
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from harness import events
 from harness.api import Api
-from harness.websocket import BINARY, TEXT, RawWebSocket, upgrade
+from harness.waiting import eventually
+from harness.websocket import BINARY, PING, TEXT, RawWebSocket, upgrade
 
 STREAMING = "/api/v1/streaming"
 
@@ -90,13 +91,15 @@ def test_the_address_may_say_it_all(gateway, publish, target, headers):
 
 def test_what_is_refused_is_told_and_the_rest_goes_on(gateway, publish):
     client = Client(gateway, STREAMING + "?stream=hashtag", scope="stream:filter")
-    assert client.next() == {"error": "tag is one hashtag", "status": 400}
+    assert client.next() == {"error": "Missing tag name parameter", "status": 400}
+    client.subscribe("list", list="7")
+    assert client.next() == {"error": "there are no lists here", "status": 404}
     client.subscribe("public")
     assert client.next()["status"] == 403
     for text in ("{", "[]", '"subscribe"', "{}", '{"type":"other"}', '{"type":7,"stream":[]}', ""):
         client.socket.send_frame(TEXT, text)
-    client.subscribe(["hashtag"])
-    assert client.next()["status"] == 400
+    client.subscribe(["hashtag"], tag="a b")
+    assert client.next() == {"error": "tag is one hashtag", "status": 400}
     for n in range(16):
         client.subscribe("hashtag", tag=f"tea{n}")
     client.settled()
@@ -108,11 +111,42 @@ def test_what_is_refused_is_told_and_the_rest_goes_on(gateway, publish):
     assert client.next() is None and client.socket.close_code == 1003
 
 
-def test_quiet_sockets_are_pinged(gateway):
+def test_a_client_may_have_all_that_there_are(gateway, publish):
+    """Also those that bring nothing here: an error would end all of them in masto.js."""
+    client = Client(gateway)
+    names = ["user", "user:notification", "public", "public:local", "public:remote", "public:media", "public:local:media",
+             "public:remote:media", "direct", "hashtag", "hashtag:local"]
+    for name in names:
+        client.subscribe(name, tag="tea")
+    client.settled()
+    publish(events.post(114677036875776, "#tea"))
+    publish(events.post(114677036875777, "cup", media=[{"url": "https://a.example/1.png"}]))
+    told = {}
+    for _ in range(8):
+        stream, status = client.status()
+        told.setdefault(status["id"][-2:], []).append(stream)
+    assert sorted(told["76"]) == [["hashtag", "tea"], ["hashtag:local", "tea"], ["public"], ["public:local"]]
+    assert sorted(told["77"]) == [["public"], ["public:local"], ["public:local:media"], ["public:media"]]
+
+
+def test_quiet_sockets_are_pinged_and_answer_pings(gateway):
     client = Client(gateway, STREAMING + "?stream=public")
     client.socket.shows_keepalives = True
     assert client.socket.next() is client.socket.next()
     assert client.socket.keepalives == 2
+    client.socket.send_frame(PING, b"megalodon")
+    eventually(lambda: client.socket.next() and client.socket.pongs == [b"megalodon"], "the pong")
+
+
+def test_sockets_are_compressed_for_who_takes_it(gateway, publish):
+    client = Client(gateway, STREAMING, {"Sec-WebSocket-Extensions": "permessage-deflate; client_max_window_bits",
+                                         **gateway.bearer()})
+    client.subscribe("hashtag", tag="tea")
+    client.settled()
+    for n in range(3):
+        publish(events.post(114677036875776 + n, "#tea " * 40))
+        assert client.status()[0] == ["hashtag", "tea"]
+    assert client.socket.deflated == 3
 
 
 @pytest.mark.parametrize("headers, status", [({}, 401), ({"Sec-WebSocket-Protocol": "x.y.z"}, 401),
