@@ -11,11 +11,14 @@ import threading
 import pytest
 
 from harness import events
+from harness.cli import Cli
 from harness.ports import steady_port
 from harness.waiting import PATIENCE, eventually
 
 NODE, FOLDER = os.environ.get("SLUICE_NODE", "node"), os.environ.get("SLUICE_NPM_CLIENTS")
-CLIENTS = ["twit", "twitter-api-v2", "masto", "megalodon"]
+JETSTREAM = ["skyware-jetstream", "atcute-jetstream"]
+CLIENTS = ["twit", "twitter-api-v2", "masto", "megalodon", *JETSTREAM]
+NEED_NODE_20 = ["megalodon", *JETSTREAM]
 SLOW_TO_RETURN = ["megalodon", "twit"]  # ten seconds; ninety, if nobody listens when it tries at once
 
 if not FOLDER or not pathlib.Path(FOLDER, "node_modules").is_dir():
@@ -68,14 +71,18 @@ class Client:
 
 @pytest.fixture(scope="module")
 def gateway(module_servers, redis):
-    return module_servers.gateway(redis, "--dialects", "twitter1,mastodon,twitter2",
+    return module_servers.gateway(redis, "--dialects", "twitter1,mastodon,twitter2,jetstream",
                                   listen=f"127.0.0.1:{steady_port()}")
+
+
+def skip_without_node(name):
+    if name in NEED_NODE_20 and node_version() < 20:
+        pytest.skip(f"{name} needs Node 20")
 
 
 @pytest.fixture(params=CLIENTS)
 def client(request, gateway):
-    if request.param == "megalodon" and node_version() < 20:
-        pytest.skip("megalodon needs Node 20")
+    skip_without_node(request.param)
     with Client(request.param, gateway.url, gateway.token()) as client:
         client.name = request.param
         yield client
@@ -102,7 +109,7 @@ def numbers():
 
 def test_posts_and_deletions_arrive_and_it_comes_back(client, gateway, publish, numbers):
     post = first_post(client, publish, numbers)
-    assert post["user"] == "ada" and "a cup of" in post["text"] and "tea" in post["text"]
+    assert post["user"] in ("ada", "did:sluice:1") and "a cup of" in post["text"] and "tea" in post["text"]
     publish(events.delete(next(numbers), events.post(int(post["post"]), "a cup of #tea", login="ada")))
     assert client.until("deleted")["deleted"] == post["post"]
     if client.name in SLOW_TO_RETURN:
@@ -118,3 +125,23 @@ def test_posts_and_deletions_arrive_and_it_comes_back(client, gateway, publish, 
 def test_a_bad_token_is_told_to_the_program(name, gateway):
     with Client(name, gateway.url, "x.y.z") as client:
         assert client.until("refused")["refused"] == 401
+
+
+@pytest.mark.parametrize("name", JETSTREAM)
+def test_a_cursor_misses_nothing_and_repeats_nothing(name, gateway, redis, publish, numbers):
+    skip_without_node(name)
+    cli = Cli(redis)
+    login = f"user{next(numbers)}"
+    cli.run("user", "add", login)
+    with Client(name, gateway.url, gateway.token()) as client:
+        first_post(client, publish, numbers)
+        ids = [cli.run("post", "--user", login, f"{n}") for n in range(3)]
+        seen = [client.until("post")["post"] for _ in range(3)]
+        while seen[0] != ids[0]:  # those that were published meanwhile
+            seen = [*seen[1:], client.until("post")["post"]]
+        gateway.stop()
+        ids += [cli.run("post", "--user", login, f"{n}") for n in range(3)]
+        gateway.start()
+        ids += [cli.run("post", "--user", login, "the last")]
+        seen += [client.until("post")["post"] for _ in ids[3:]]
+        assert seen == ids
