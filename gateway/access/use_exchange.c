@@ -181,11 +181,12 @@ static void take_heard(struct use_exchange *exchange, const struct use_news *new
     fair_use_was_told(exchange->settings.uses, news, &heard, times);
 }
 
-static void put_back(const struct exchange_call *call)
+/* Those from `first` on. */
+static void put_back(const struct exchange_call *call, size_t first)
 {
     const struct use_times times = times_now();
 
-    for (size_t i = 0; i < call->count; i++)
+    for (size_t i = first; i < call->count; i++)
         fair_use_was_not_told(call->exchange->settings.uses, &call->news[i], &times);
 }
 
@@ -196,20 +197,17 @@ static void on_exchanged(void *owner, const redisReply *reply, const char *why)
     const struct use_times times = times_now();
     struct sl_use_heard heard;
     struct failure failure;
-    int r = 0;
+    size_t taken = 0;
 
     exchange->calls--;
-    for (size_t i = 0; reply && r == 0 && i < call->count; i++) {
-        r = sl_use_exchange_reply(reply, call->count, i, &heard, &failure);
-        if (r == 0)
-            take_heard(exchange, &call->news[i], &heard, &times);
-    }
-    if (!reply || r < 0) {
+    while (reply && taken < call->count &&
+           sl_use_exchange_reply(reply, call->count, taken, &heard, &failure) == 0)
+        take_heard(exchange, &call->news[taken++], &heard, &times);
+    if (taken < call->count) {
         note_failure(exchange, reply ? failure.text : why);
-        put_back(call);
-    } else {
-        metric_add(exchange->settings.metrics, METRIC_USE_EXCHANGES, call->count);
+        put_back(call, taken);
     }
+    metric_add(exchange->settings.metrics, METRIC_USE_EXCHANGES, taken);
     mem_free(call);
 }
 
@@ -231,7 +229,7 @@ static void send_call(struct use_exchange *exchange, struct exchange_call *call)
         exchange->calls++;
         return;
     }
-    put_back(call);
+    put_back(call, 0);
     mem_free(call);
 }
 

@@ -5,6 +5,7 @@
 #include "src/database/use.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,7 +98,7 @@ static bool read_level(struct sl_slice text, double *ret_level)
     if (!text.data || text.size == 0)
         return false;
     *ret_level = strtod(text.data, &end); /* hiredis ends strings with a zero */
-    return *end == '\0' && *ret_level >= 0;
+    return *end == '\0' && isfinite(*ret_level) && *ret_level >= 0;
 }
 
 static int read_heard(const redisReply *row, struct sl_use_heard *heard, struct failure *reterr)
