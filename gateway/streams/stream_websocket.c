@@ -38,7 +38,7 @@ static void append_protocol(const struct stream_request *request, struct sl_slic
 {
     struct sl_slice chosen = request->echo_protocol ? SL_SLICE("sluice.v1") : SL_SLICE_NONE;
 
-    if (request->dialect && request->dialect->echoes_protocol)
+    if (request->dialect && request->dialect->echoes_protocol && offered.size > 0)
         chosen = http_next_element(&offered, ',');
     if (chosen.size > 0)
         buffer_append_format(head, "Sec-WebSocket-Protocol: %.*s\r\n", SL_SLICE_ARG(chosen));
