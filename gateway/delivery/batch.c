@@ -74,7 +74,7 @@ static int wrapped_pieces(const struct outbox_entry *entry, struct iovec *pieces
     }
     pieces[1] = (struct iovec){(char *)event->json.data, event->json.size - 1};
     pieces[2] = (struct iovec){wrapping->tail, wrapping->tail_size};
-    pieces[3] = (struct iovec){(char *)"}", 1};
+    pieces[3] = (struct iovec){(char *)wrapping->end.data, wrapping->end.size};
     return 4;
 }
 
@@ -312,6 +312,25 @@ static struct wrapping *wrap_plain(const struct event *event, struct sl_slice ta
         return NULL;
     wrapping->head_size = (uint8_t)frame_websocket_head(
         FRAME_OPCODE_TEXT, event->json.size + tail.size, wrapping->head);
+    wrapping->end = SL_SLICE("}");
+    memcpy(wrapping->tail, tail.data, tail.size);
+    return wrapping;
+}
+
+/* A line in a chunk of its own. */
+static struct wrapping *wrap_line(const struct outbox *outbox, const struct event *event,
+                                  struct sl_slice tail)
+{
+    struct wrapping *wrapping = wrapping_new(tail.size);
+
+    if (!wrapping)
+        return NULL;
+    wrapping->head_size = 0;
+    if (!outbox->settings.unchunked)
+        wrapping->head_size =
+            (uint8_t)snprintf((char *)wrapping->head, sizeof(wrapping->head), "%zx\r\n",
+                              event->json.size + tail.size + 2);
+    wrapping->end = outbox->settings.unchunked ? SL_SLICE("}\r\n") : SL_SLICE("}\r\n\r\n");
     memcpy(wrapping->tail, tail.data, tail.size);
     return wrapping;
 }
@@ -327,6 +346,8 @@ struct wrapping *batch_wrap(const struct outbox *outbox, struct event *event, st
     const struct coding coding = coding_of(outbox);
     struct sl_slice block;
 
+    if (!is_websocket(outbox))
+        return wrap_line(outbox, event, tail);
     if (!is_compressed(outbox) || tail.size >= BLOCK_STORED_MAX)
         return wrap_plain(event, tail);
     block = compressor_open_block(outbox->settings.compressor, event, coding);

@@ -301,7 +301,8 @@ static int measure(struct outbox *outbox, struct outbox_entry *entry, struct sl_
         return -ENOMEM;
     entry->size = (uint32_t)(bytes.size + tail.size);
     if (entry->wrapping && outbox->settings.encoding == ENCODING_NONE)
-        entry->size = (uint32_t)(entry->wrapping->head_size + entry->event->json.size + tail.size);
+        entry->size = (uint32_t)(entry->wrapping->head_size + entry->event->json.size - 1 +
+                                 tail.size + entry->wrapping->end.size);
     entry->crc_before = outbox->crc;
     if (is_gzip(outbox)) {
         struct gzip_sum sum = {.crc = outbox->crc};
@@ -338,7 +339,8 @@ int outbox_append(struct outbox *outbox, struct event *event, const struct sl_cu
     assert(!tail.data || !settings->tail.data);
     if (!tail.data)
         tail = settings->tail;
-    assert(!tail.data || settings->format == FORMAT_WEBSOCKET);
+    assert(!tail.data || settings->format == FORMAT_WEBSOCKET ||
+           (settings->format == FORMAT_NDJSON && settings->encoding == ENCODING_NONE));
     if (make_room(outbox) < 0)
         return -ENOMEM;
     entry.event = settings->fields == EVENT_FIELDS_FULL

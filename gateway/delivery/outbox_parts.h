@@ -20,6 +20,7 @@ struct wrapping {
     uint8_t head_size;
     struct sl_slice open; /* the event's open block, and the tail ends the message; without data:
                              between head and tail is the event as it is */
+    struct sl_slice end; /* behind that, of an event as it is: the brace, and what ends the frame */
     uint32_t tail_size;
     char tail[];
 };

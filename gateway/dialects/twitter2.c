@@ -35,6 +35,20 @@ static int read_volume(const struct dialect_request *request, struct dialect_str
     return twitter2_read_stream(request, volume, ret_asked, refusal);
 }
 
+/* --- the filtered stream --------------------------------------------------------------------- */
+
+static int read_search(const struct dialect_request *request, struct dialect_stream *ret_asked,
+                       struct http_refusal *refusal)
+{
+    static const struct twitter2_stream search = {
+        "/2/tweets/search/stream", STREAM_MANY, NULL, NULL, 0, true};
+    int r = twitter2_read_stream(request, &search, ret_asked, refusal);
+
+    ret_asked->has_kept_rules = true;
+    ret_asked->is_uncompressed = true;
+    return r;
+}
+
 /* --- the table ------------------------------------------------------------------------------- */
 
 #define GET .methods = DIALECT_GET, .allow = "GET, OPTIONS"
@@ -47,6 +61,7 @@ static const struct dialect_route routes[] = {
     {.path = FIREHOSE "/lang/ja", GET, .read = read_volume},
     {.path = FIREHOSE "/lang/ko", GET, .read = read_volume},
     {.path = FIREHOSE "/lang/pt", GET, .read = read_volume},
+    {.path = "/2/tweets/search/stream", GET, .read = read_search},
     {.path = "/2/tweets/search/stream/rules",
      .methods = DIALECT_GET | DIALECT_POST,
      .allow = "GET, POST, OPTIONS",
@@ -61,5 +76,7 @@ const struct dialect twitter2 = {
     .content_type = "application/json; charset=utf-8",
     .max_keepalive_ms = KEEPALIVE_MS,
     .render = twitter2_render,
+    .check_rules = twitter2_check_rules,
+    .read_rule = twitter2_read_rule,
     .refuse = twitter2_refuse,
 };

@@ -316,6 +316,38 @@ static int read_count(const struct dialect_request *request, const struct token 
     return asked->answer ? read_query(request, 0, asked, refusal) : -ENOMEM;
 }
 
+/* --- rules of streams --------------------------------------------------------------------------
+ */
+
+int twitter2_check_rules(const struct subject_rules *rules, struct http_refusal *refusal)
+{
+    if (rules->count > 0)
+        return 0;
+    return http_refuse(refusal, 409, "no_rules", NULL,
+                       "Rules must be configured before connecting to the stream.");
+}
+
+/* It was a rule when it was added, perhaps by a token that permits more. */
+int twitter2_read_rule(const struct subject_rule *rule, const struct token *token,
+                       struct sl_filter **ret_filter, struct http_refusal *refusal)
+{
+    struct sl_filter_limits limits = token->limits;
+    char detail[TWITTER2_DETAIL_SIZE];
+    struct sl_filter *filter = NULL;
+    int r = twitter2_rule_filter(sl_slice_str(rule->value), &limits, &filter, detail);
+
+    if (r == -EINVAL)
+        r = http_refuse(refusal, 403, "bad_rule", NULL, "rule %" PRIu64 " is none here: %s",
+                        rule->id, detail);
+    if (r == 0)
+        r = stream_filter_permitted(token, filter, refusal);
+    if (r < 0)
+        sl_filter_unref(filter);
+    else
+        *ret_filter = filter;
+    return r;
+}
+
 /* --- deciding ----------------------------------------------------------------------------------
  */
 

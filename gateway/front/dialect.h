@@ -43,6 +43,8 @@
 struct event;
 struct form;
 struct rules_change;
+struct sl_filter;
+struct subject_rule;
 struct subject_rules;
 
 enum dialect_id {
@@ -125,6 +127,13 @@ struct dialect {
     /* Appends what a client gets instead of the event, or of a message of ours: JSON, or with
      * Server-Sent Events the whole block. Nothing: the client is not told. 0; -ENOMEM. */
     int (*render)(const struct event *event, uint64_t options, struct buffer *ret_text);
+    /* Of streams that have the rules which their subject keeps: may one begin with these? 0;
+     * -EPROTO: *refusal. */
+    int (*check_rules)(const struct subject_rules *rules, struct http_refusal *refusal);
+    /* And the filter of a rule. 0: one reference is the caller's; -EPROTO: *refusal says why the
+     * token does not permit it; -ENOMEM. */
+    int (*read_rule)(const struct subject_rule *rule, const struct token *token,
+                     struct sl_filter **ret_filter, struct http_refusal *refusal);
     /* What a client says on a WebSocket: text. 0: *ret_message, whose `asked` is ended with
      * dialect_stream_done(); -EPROTO: *refusal; -ENOMEM. */
     int (*hear)(struct sl_slice text, const struct stream_times *times,

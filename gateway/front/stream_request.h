@@ -127,6 +127,7 @@ struct dialect_stream {
     enum stream_kind stream;
     enum stream_format format;
     bool is_uncompressed;   /* whatever the client takes */
+    bool has_kept_rules;    /* of STREAM_MANY over HTTP: those of its subject */
     bool track_is_verbatim; /* see struct sl_filter_text */
     bool authors_only;      /* the same */
     uint64_t options;       /* of how events are said: event_fields_of_dialect() */

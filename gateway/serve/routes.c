@@ -377,7 +377,8 @@ static void begin_dialect(struct server *server, struct http_connection *connect
                           refuse_late_in, &refusal, &fault);
     else if (r == 0)
         r = streams_begin_dialect(server->streams, connection, match->dialect, match->route,
-                                  is_private(server, connection), head, &refusal, &fault);
+                                  is_private(server, connection), head, refuse_late_in, &refusal,
+                                  &fault);
     server_count_token_fault(server, connection, fault);
     if (r == 0)
         return;

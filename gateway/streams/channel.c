@@ -38,8 +38,9 @@ static void tell_metric(const struct channel *channel, bool has_come)
 {
     const struct stream_request *request = &channel->request;
     struct metrics *metrics = channel->stream->streams->settings.metrics;
-    enum metric metric =
-        metric_at(METRIC_STREAMS_BY, request->stream * FORMAT_COUNT + request->format);
+    bool has_kept_rules = request->stream == STREAM_MANY && request->format != FORMAT_WEBSOCKET;
+    unsigned kind = has_kept_rules ? STREAM_FILTER : request->stream;
+    enum metric metric = metric_at(METRIC_STREAMS_BY, kind * FORMAT_COUNT + request->format);
 
     static_assert(STREAM_MANY == 6 && FORMAT_WEBSOCKET == 0,
                   "the rows end with many over WebSocket");

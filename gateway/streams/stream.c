@@ -17,6 +17,7 @@
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/frame.h"
 #include "gateway/front/dialect.h"
+#include "gateway/streams/kept_rules.h"
 #include "gateway/streams/renewal.h"
 
 enum {
@@ -382,6 +383,7 @@ static void release(uv_handle_t *timer)
     struct stream *stream = timer->data;
 
     stream->protocol->done(stream);
+    kept_rules_free(stream->kept_rules);
     mem_free(stream);
 }
 

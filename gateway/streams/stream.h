@@ -91,6 +91,7 @@ struct stream {
                           no room since; 0: none was */
     admission_ticket ticket;
     struct http_body_share kept;
+    struct kept_rules *kept_rules;   /* that it has; NULL: its rules are its own */
     uint8_t address_size;            /* of its client, as it counts; 0: it does not */
     char address[WIRE_ADDRESS_SIZE]; /* by use_prefix() */
 };
@@ -262,6 +263,15 @@ void stream_drain(struct stream *stream, bool hurries);
 /* --- stream_http.c, stream_websocket.c --- */
 
 extern const struct stream_protocol http_stream_protocol, websocket_protocol;
+
+/* --- rule_entry.c --- */
+
+/* The stream of `request`, which is permitted, has the rules that its subject keeps: it begins, or
+ * is refused, when they are there. 0: `request` and the connection are taken over; -EPROTO:
+ * *refusal; -ENOMEM: the request is done with, as with -EPROTO. */
+int rule_entry_begin(struct streams *streams, struct http_connection *connection,
+                     struct stream_request *request, const struct http_head *head,
+                     streams_refused_in_fn refused, struct http_refusal *refusal);
 
 /* --- named_filters.c --- */
 

@@ -305,8 +305,8 @@ int streams_begin(struct streams *streams, struct http_connection *connection,
 
 static int read_dialect(const struct streams *streams, const struct dialect *dialect,
                         const struct dialect_route *route, const struct dialect_request *asking,
-                        struct stream_request *ret_request, struct http_refusal *refusal,
-                        enum token_fault *ret_fault)
+                        struct stream_request *ret_request, bool *ret_has_kept_rules,
+                        struct http_refusal *refusal, enum token_fault *ret_fault)
 {
     struct dialect_stream asked = {0};
     struct sl_slice jwt = SL_SLICE_NONE;
@@ -323,6 +323,7 @@ static int read_dialect(const struct streams *streams, const struct dialect *dia
         ret_request->dialect = dialect;
         ret_request->fields = event_fields_of_dialect(dialect->id, asked.options);
     }
+    *ret_has_kept_rules = asked.has_kept_rules;
     dialect_stream_done(&asked);
     return r;
 }
@@ -397,19 +398,27 @@ static int begin_talk(struct streams *streams, struct http_connection *connectio
 static int begin_reading(struct streams *streams, struct http_connection *connection,
                          const struct dialect *dialect, const struct dialect_route *route,
                          const struct dialect_request *asking, const struct http_head *head,
-                         struct http_refusal *refusal, enum token_fault *ret_fault)
+                         streams_refused_in_fn refused, struct http_refusal *refusal,
+                         enum token_fault *ret_fault)
 {
     struct stream_opening opening;
     struct stream *ignored;
-    int r = read_dialect(streams, dialect, route, asking, &opening.request, refusal, ret_fault);
+    bool has_kept_rules;
+    int r = read_dialect(streams, dialect, route, asking, &opening.request, &has_kept_rules,
+                         refusal, ret_fault);
 
-    return r < 0 ? r : begin(streams, connection, &opening, head, &ignored, refusal);
+    if (r < 0)
+        return r;
+    if (has_kept_rules)
+        return rule_entry_begin(streams, connection, &opening.request, head, refused, refusal);
+    return begin(streams, connection, &opening, head, &ignored, refusal);
 }
 
 int streams_begin_dialect(struct streams *streams, struct http_connection *connection,
                           const struct dialect *dialect, const struct dialect_route *route,
                           bool is_private, const struct http_head *head,
-                          struct http_refusal *refusal, enum token_fault *ret_fault)
+                          streams_refused_in_fn refused, struct http_refusal *refusal,
+                          enum token_fault *ret_fault)
 {
     struct buffer room = BUFFER_INIT;
     const struct dialect_request asking = {.http = &head->request,
@@ -423,7 +432,8 @@ int streams_begin_dialect(struct streams *streams, struct http_connection *conne
     if (head->request.is_upgrade)
         r = begin_talk(streams, connection, dialect, route, &asking, head, refusal, ret_fault);
     else
-        r = begin_reading(streams, connection, dialect, route, &asking, head, refusal, ret_fault);
+        r = begin_reading(streams, connection, dialect, route, &asking, head, refused, refusal,
+                          ret_fault);
     buffer_done(&room);
     return r == -ENOMEM ? stream_refuse_for_memory(refusal) : r;
 }

@@ -64,11 +64,16 @@ int streams_begin(struct streams *streams, struct http_connection *connection,
                   enum stream_kind kind, const struct http_head *head, struct http_refusal *refusal,
                   enum token_fault *ret_fault);
 
-/* The same for a route of a dialect that is a stream. */
+/* A request of a dialect that is answered later, with a refusal. */
+typedef void (*streams_refused_in_fn)(struct http_connection *connection,
+                                      const struct dialect *dialect,
+                                      const struct http_refusal *refusal);
+/* The same for a route of a dialect that is a stream; one that has kept rules begins later. */
 int streams_begin_dialect(struct streams *streams, struct http_connection *connection,
                           const struct dialect *dialect, const struct dialect_route *route,
                           bool is_private, const struct http_head *head,
-                          struct http_refusal *refusal, enum token_fault *ret_fault);
+                          streams_refused_in_fn refused, struct http_refusal *refusal,
+                          enum token_fault *ret_fault);
 /* Before its body is read, as streams_check_head(). */
 int streams_check_dialect(struct streams *streams, const struct dialect *dialect, bool is_private,
                           const struct http_head *head, struct http_refusal *refusal,
@@ -82,10 +87,6 @@ int streams_begin_with_ticket(struct streams *streams, struct http_connection *c
                               enum stream_kind kind, const struct http_head *head,
                               struct sl_slice ticket, bool may_have_session,
                               streams_refused_fn refused, struct http_refusal *refusal);
-/* The same, in the words of a dialect. */
-typedef void (*streams_refused_in_fn)(struct http_connection *connection,
-                                      const struct dialect *dialect,
-                                      const struct http_refusal *refusal);
 /* Answers, later, what a route of a dialect asks of the rules of the token's subject. */
 int streams_rules(struct streams *streams, struct http_connection *connection,
                   const struct dialect *dialect, const struct dialect_route *route,

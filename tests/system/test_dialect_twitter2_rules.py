@@ -6,6 +6,10 @@ import uuid
 
 import pytest
 
+from harness import events
+from harness.cli import Cli
+from harness.streams import Refused
+
 RULES = "/2/tweets/search/stream/rules"
 PROBLEMS = "https://api.x.com/2/problems/"
 
@@ -208,3 +212,65 @@ def test_rules_by_tweepy(tweepy, gateway, subject):
     assert client.delete_rules(rules[0]).meta["summary"]["deleted"] == 1
     assert client.delete_rules([rule.id for rule in rules[1:]]).meta["summary"]["deleted"] == 1
     assert client.get_rules().data is None
+
+
+STREAM = "/2/tweets/search/stream"
+
+
+def stream(subject, query="", gateway=None):
+    gateway = gateway or subject.gateway
+    return gateway.stream(STREAM + query, token=gateway.token(**subject.claims))
+
+
+def matched(message):
+    """The text, and the tags of the rules."""
+    return message.json["data"]["text"], [rule["tag"] for rule in message.json["matching_rules"]]
+
+
+def test_a_post_comes_once_with_all_the_rules_that_it_matches(subject, publish):
+    first, = subject.added("cat", tag="cats")
+    second, = subject.added("#tea -milk")
+    with stream(subject) as one:
+        publish(events.post(114677036875776, "nothing"))
+        publish(events.post(114677036875777, "a cat drinks #tea"))
+        publish(events.delete(114677036875778, events.post(114677036875777, "a cat drinks #tea")))
+        publish(events.post(114677036875779, "#tea with milk for the cat"))
+        line = one.next()
+        assert line.json["data"]["id"] == "114677036875777" and line.raw.endswith(b"}")
+        assert line.json["matching_rules"] == [{"id": first, "tag": "cats"}, {"id": second, "tag": ""}]
+        assert matched(one.next()) == ("#tea with milk for the cat", ["cats"])
+
+
+def test_a_stream_needs_rules(subject):
+    with pytest.raises(Refused) as refused:
+        stream(subject)
+    problem = json.loads(refused.value.response.body)
+    assert refused.value.response.status == 409
+    assert (problem["type"], problem["connection_issue"]) == (PROBLEMS + "streaming-connection", "RuleConfigurationIssue")
+
+
+def test_a_stream_of_a_token_that_does_not_cover_it(gateway):
+    with pytest.raises(Refused) as refused:
+        stream(Subject(gateway, scope="stream:sample"))
+    assert refused.value.response.status == 403
+
+
+def test_a_stream_takes_what_streams_of_x_take(subject, publish):
+    subject.added("cat")
+    with stream(subject, "?expansions=author_id&tweet.fields=lang") as one:
+        publish(events.post(114677036876000, "cat", user="7", login="eve", lang="en"))
+        message = one.next().json
+        assert message["data"]["lang"] == "en" and message["includes"]["users"][0]["username"] == "eve"
+        assert message["matching_rules"]
+    with pytest.raises(Refused) as refused:
+        stream(subject, "?partition=1")
+    assert refused.value.response.status == 400
+
+
+def test_what_has_passed_is_matched_too(subject, redis):
+    cli = Cli(redis)
+    cli.run("user", "add", "backfill")
+    cli.run("post", "--user", "backfill", "a fox of before")
+    subject.added("fox", tag="foxes")
+    with stream(subject, "?backfill_minutes=5") as one:
+        assert matched(one.next()) == ("a fox of before", ["foxes"])

@@ -1,0 +1,37 @@
+/* gateway/streams/kept_rules.h - inside streams: streams whose filters are the rules that their
+ * subject keeps (front/subject_rules.h). */
+#pragma once
+
+#include "gateway/front/subject_rules.h"
+#include "gateway/streams/stream.h"
+
+/* What a stream has of them. */
+struct kept_rules {
+    uint64_t version;
+    uint64_t *ids; /* in order; also of those that its token does not permit */
+    size_t count;
+};
+
+/* Rules that are to be given to a stream: those of subject_rules whose ids are above a number. */
+struct ready_rules {
+    size_t first; /* in subject_rules.list */
+    size_t count;
+    struct sl_filter **filters; /* NULL: the token does not permit it */
+};
+
+/* Reads rules with ids above `after`, and takes what their filters cost into `share`. With
+ * `is_strict`, one that is not permitted is refused. 0: end *ret_ready with ready_rules_done();
+ * -EPROTO: *refusal; -ENOMEM. */
+int ready_rules_read(struct streams *streams, const struct stream_request *request,
+                     const struct subject_rules *rules, uint64_t after, bool is_strict,
+                     struct filter_share *share, struct ready_rules *ret_ready,
+                     struct http_refusal *refusal);
+void ready_rules_done(struct ready_rules *ready);
+
+/* From the next event on the stream, whose share has what that costs, has these rules and no
+ * others: those that were there and still are stay as they are. On failure it ends. */
+void kept_rules_put(struct stream *stream, const struct subject_rules *rules,
+                    const struct ready_rules *ready);
+/* Reads what is new, and puts it. */
+void kept_rules_follow(struct stream *stream, const struct subject_rules *rules);
+void kept_rules_free(struct kept_rules *kept);
