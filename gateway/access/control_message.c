@@ -89,6 +89,8 @@ static void print_row(const struct control_row *row, struct buffer *json)
     print_text(json, "id", row->id);
     print_text(json, "subject", row->subject);
     print_text(json, "address", row->address);
+    if (row->path[0]) /* nothing that programs without dialects do not know */
+        print_text(json, "path", row->path);
     print_number(json, "since_ms", row->since_ms);
     print_number(json, "expires_ms", row->expires_ms);
     print_number(json, "streams", row->streams);
@@ -265,6 +267,8 @@ static int read_row(const json_t *object, struct control_row *row)
     take_id(&members, "id", false, row->id);
     take_text(&members, "subject", row->subject, sizeof(row->subject));
     take_text(&members, "address", row->address, sizeof(row->address));
+    if (json_object_get(object, "path"))
+        take_text(&members, "path", row->path, sizeof(row->path));
     take_number(&members, "since_ms", &row->since_ms);
     take_number(&members, "expires_ms", &row->expires_ms);
     take_number(&members, "streams", &row->streams);

@@ -16,7 +16,8 @@
 enum {
     CONTROL_MESSAGE_MAX = 256 << 10,
     CONTROL_ROWS_MAX = 100, /* of an answer: a page */
-    CONTROL_ADDRESS_SIZE = 46
+    CONTROL_ADDRESS_SIZE = 46,
+    CONTROL_PATH_SIZE = 64
 };
 
 enum control_operation { CONTROL_LIST, CONTROL_END, CONTROL_RENEW, CONTROL_OPERATION_COUNT };
@@ -47,6 +48,7 @@ struct control_row {
     char id[CONNECTION_ID_SIZE];
     char subject[TOKEN_SUBJECT_SIZE];   /* empty: its token has none */
     char address[CONTROL_ADDRESS_SIZE]; /* text; empty: not known */
+    char path[CONTROL_PATH_SIZE];       /* of a dialect; empty: as `stream` says */
     enum stream_kind stream;
     enum stream_format format;
     uint64_t since_ms;      /* Unix time */

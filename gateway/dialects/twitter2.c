@@ -3,6 +3,7 @@
  * The credential is a Bearer token; whoever has none learns nothing about parameters. A parameter
  * or value that is not known is refused, as there. */
 #include "gateway/dialects/dialects.h"
+#include "gateway/dialects/twitter2_connections.h"
 #include "gateway/dialects/twitter2_form.h"
 #include "gateway/dialects/twitter2_parameters.h"
 #include "gateway/dialects/twitter2_problem.h"
@@ -49,6 +50,16 @@ static int read_search(const struct dialect_request *request, struct dialect_str
     return r;
 }
 
+static int answer_nothing(const struct dialect_request *request, struct buffer *ret_body,
+                          struct http_answer *ret_answer, struct http_refusal *refusal)
+{
+    (void)ret_body;
+    (void)ret_answer;
+    return http_refuse(refusal, 404, "not_found", NULL, "there is nothing at %.*s",
+                       request->http->path.size < 200 ? (int)request->http->path.size : 200,
+                       request->http->path.data);
+}
+
 /* --- the table ------------------------------------------------------------------------------- */
 
 #define GET .methods = DIALECT_GET, .allow = "GET, OPTIONS"
@@ -67,6 +78,19 @@ static const struct dialect_route routes[] = {
      .allow = "GET, POST, OPTIONS",
      .rules = &twitter2_rules},
     {.path = "/2/tweets/search/stream/rules/counts", GET, .rules = &twitter2_rule_counts},
+    {.path = TWITTER2_CONNECTIONS,
+     .methods = DIALECT_GET | DIALECT_DELETE,
+     .allow = "GET, DELETE, OPTIONS",
+     .connections = &twitter2_connections},
+    {.path = TWITTER2_CONNECTIONS "/*",
+     .methods = DIALECT_DELETE,
+     .allow = "DELETE, OPTIONS",
+     .connections = &twitter2_connections},
+    /* What is not above. */
+    {.path = "/2/*",
+     .methods = DIALECT_GET | DIALECT_POST | DIALECT_PUT | DIALECT_DELETE,
+     .allow = "GET, POST, PUT, DELETE, OPTIONS",
+     .answer = answer_nothing},
 };
 
 const struct dialect twitter2 = {

@@ -31,6 +31,15 @@ int dialects_parse(struct sl_slice names, unsigned *ret_dialects, struct failure
     return 0;
 }
 
+static bool has_path(const struct dialect_route *route, struct sl_slice path)
+{
+    struct sl_slice own = sl_slice_str(route->path);
+
+    if (own.data[own.size - 1] != '*')
+        return sl_slice_is(path, route->path);
+    return sl_slice_starts_with(path, sl_slice(own.data, own.size - 1));
+}
+
 const struct dialect_route *dialect_find(dialect_table *table, unsigned dialects,
                                          struct sl_slice path, const struct dialect **ret_dialect)
 {
@@ -38,7 +47,7 @@ const struct dialect_route *dialect_find(dialect_table *table, unsigned dialects
         const struct dialect *dialect = (*table)[i];
 
         for (unsigned route = 0; dialects & 1u << i && route < dialect->route_count; route++) {
-            if (sl_slice_is(path, dialect->routes[route].path)) {
+            if (has_path(&dialect->routes[route], path)) {
                 *ret_dialect = dialect;
                 return &dialect->routes[route];
             }

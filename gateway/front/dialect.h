@@ -36,6 +36,7 @@
 #include "base/buffer.h"
 #include "base/failure.h"
 #include "base/slice.h"
+#include "gateway/front/dialect_connections.h"
 #include "gateway/front/disconnect.h"
 #include "gateway/front/stream_request.h"
 #include "gateway/http/http_answer.h"
@@ -82,8 +83,8 @@ struct dialect_rules {
 };
 
 struct dialect_route {
-    const char *path;
-    unsigned methods;  /* DIALECT_GET | DIALECT_POST */
+    const char *path;  /* with a * at its end: all that begin so */
+    unsigned methods;  /* DIALECT_GET | ... */
     const char *allow; /* the same, as the header says it */
     /* A stream: what is asked for in our words. 0: end *ret_asked with dialect_stream_done();
      * -EPROTO: *refusal; -ENOMEM. */
@@ -97,6 +98,8 @@ struct dialect_route {
                   struct http_answer *ret_answer, struct http_refusal *refusal);
     /* Or what its subject's rules are. */
     const struct dialect_rules *rules;
+    /* Or what one's own connections are. */
+    const struct dialect_connections *connections;
 };
 
 /* What a message on a WebSocket asks for. */
@@ -111,7 +114,12 @@ struct dialect_close {
     const char *reason;
 };
 
-enum { DIALECT_GET = 1 << HTTP_GET, DIALECT_POST = 1 << HTTP_POST };
+enum {
+    DIALECT_GET = 1 << HTTP_GET,
+    DIALECT_POST = 1 << HTTP_POST,
+    DIALECT_PUT = 1 << HTTP_PUT,
+    DIALECT_DELETE = 1 << HTTP_DELETE
+};
 
 struct dialect {
     enum dialect_id id;
@@ -167,6 +175,6 @@ typedef const struct dialect *const dialect_table[DIALECT_COUNT];
  * not. */
 int dialects_parse(struct sl_slice names, unsigned *ret_dialects, struct failure *reterr);
 
-/* Of those in `dialects`; NULL: none has the path. */
+/* Of those in `dialects`, the first of a table; NULL: none has the path. */
 const struct dialect_route *dialect_find(dialect_table *table, unsigned dialects,
                                          struct sl_slice path, const struct dialect **ret_dialect);

@@ -39,6 +39,7 @@ struct stream_request {
     uint64_t until;                      /* nothing behind this id; 0: no end */
     uint64_t fields;                     /* of events: front/event_fields.h */
     const struct dialect *dialect;       /* in which it is asked and answered; NULL: ours */
+    const char *path;                    /* of a route of that; static */
     int gather_ms;                       /* -1: the server's default */
     bool samples_when_slow;              /* is sent a part of its posts then */
     bool cursors;                        /* wants {"type":"cursor"} with each keep-alive */

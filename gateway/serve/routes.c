@@ -15,6 +15,7 @@
 #include "gateway/http/websocket_handshake.h"
 #include "gateway/serve/server_private.h"
 #include "gateway/streams/connections.h"
+#include "gateway/streams/dialect_inquiry.h"
 
 #define STREAM_METHODS "GET, POST, OPTIONS"
 
@@ -350,7 +351,7 @@ static int check_way(const struct server *server, const struct dialect_route *ro
         return refuse_method(route->allow, refusal);
     if (request->is_upgrade)
         return check_upgrade(server, head, refusal);
-    if (route->read || route->answer || route->rules)
+    if (route->read || route->answer || route->rules || route->connections)
         return 0;
     return http_refuse(refusal, 426, "upgrade_required", NULL, "this path is for WebSockets only");
 }
@@ -375,6 +376,9 @@ static void begin_dialect(struct server *server, struct http_connection *connect
     else if (r == 0 && match->route->rules)
         r = streams_rules(server->streams, connection, match->dialect, match->route, head,
                           refuse_late_in, &refusal, &fault);
+    else if (r == 0 && match->route->connections)
+        r = dialect_inquiry_begin(server->streams, connection, match->dialect, match->route, head,
+                                  refuse_late_in, &refusal, &fault);
     else if (r == 0)
         r = streams_begin_dialect(server->streams, connection, match->dialect, match->route,
                                   is_private(server, connection), head, refuse_late_in, &refusal,
@@ -457,7 +461,7 @@ static enum use_asks asks_of(const struct dialect_match *match, const struct htt
     enum stream_kind kind;
 
     if (match->dialect)
-        return match->route->answer || match->route->rules ? USE_ASKS_REQUEST : USE_ASKS_STREAM;
+        return match->route->read || match->route->open ? USE_ASKS_STREAM : USE_ASKS_REQUEST;
     if (stream_path(request->path, &kind) && kind != STREAM_PAST_COUNTS)
         return USE_ASKS_STREAM;
     return sl_slice_starts_with(request->path, SL_SLICE("/v1/")) ? USE_ASKS_REQUEST

@@ -167,9 +167,10 @@ static void print_row(const struct control_row *row, bool is_admin, struct buffe
     char time[CLOCK_RFC3339_SIZE];
 
     clock_format_rfc3339(row->since_ms, time);
-    buffer_append_format(
-        json, "{\"id\":\"%s\",\"path\":\"%s\",\"transport\":\"%s\",\"since\":\"%s\"", row->id,
-        stream_path_of(row->stream), stream_format_name(row->format), time);
+    buffer_append_format(json,
+                         "{\"id\":\"%s\",\"path\":\"%s\",\"transport\":\"%s\",\"since\":\"%s\"",
+                         row->id, row->path[0] ? row->path : stream_path_of(row->stream),
+                         stream_format_name(row->format), time);
     if (row->expires_ms) {
         clock_format_rfc3339(row->expires_ms, time);
         buffer_append_format(json, ",\"expires\":\"%s\"", time);

@@ -6,6 +6,7 @@
 #include "gateway/streams/connections.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -70,6 +71,8 @@ static void describe(const struct stream *stream, struct control_row *ret_row)
     memcpy(ret_row->id, stream->connection_id, sizeof(ret_row->id));
     memcpy(ret_row->subject, request->token.subject, sizeof(ret_row->subject));
     print_address(&stream->wire, ret_row->address);
+    if (request->path)
+        snprintf(ret_row->path, sizeof(ret_row->path), "%s", request->path);
     LIST_EACH(&stream->channels, node)
     add_channel(LIST_OWNER(node, struct channel, node), now_ms, ret_row);
 }
@@ -90,7 +93,8 @@ static struct stream *find(const struct streams *streams, const struct control_q
     struct stream *stream =
         slot < admission_size(streams->settings.admission) ? streams->by_ticket[slot] : NULL;
 
-    if (!stream || strcmp(stream->connection_id, question->id) != 0 || !is_asked_for(stream, question))
+    if (!stream || strcmp(stream->connection_id, question->id) != 0 ||
+        !is_asked_for(stream, question))
         return NULL;
     return stream;
 }

@@ -25,6 +25,7 @@ struct streams {
     struct list list; /* of all streams */
     struct list late_answers;
     struct list connection_requests; /* connections.c */
+    struct list inquiries;           /* dialect_inquiry.c */
     struct filter_budget *budget;
     struct websocket_inflater *inflater; /* of what clients compress */
     struct http_bodies kept;             /* see stream_memory.c */

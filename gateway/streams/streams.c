@@ -321,6 +321,7 @@ static int read_dialect(const struct streams *streams, const struct dialect *dia
                                       &asking->times, ret_request, refusal, ret_fault);
     if (r == 0) {
         ret_request->dialect = dialect;
+        ret_request->path = route->path;
         ret_request->fields = event_fields_of_dialect(dialect->id, asked.options);
     }
     *ret_has_kept_rules = asked.has_kept_rules;
@@ -378,6 +379,7 @@ static int begin_talk(struct streams *streams, struct http_connection *connectio
 
     if (r < 0)
         return r;
+    opening.request.path = route->path;
     r = read_first(streams, route, asking, &opening.request, &asked, &later);
     is_refused = r == -EPROTO;
     if (is_refused && !dialect->complains_of_first)
@@ -512,6 +514,7 @@ struct streams *streams_new(const struct streams_settings *settings)
     list_init(&streams->late_answers);
     list_init(&streams->connection_requests);
     list_init(&streams->rule_requests);
+    list_init(&streams->inquiries);
     stream_memory_init(streams);
     streams->budget = filter_budget_new();
     streams->inflater = websocket_inflater_new();

@@ -81,6 +81,7 @@ static void test_answer_comes_back_as_it_went(void **state)
     set(row.subject, "42");
     control_answer_add(&answer, &row);
     set(row.id, id_a);
+    set(row.path, "/2/tweets/sample/stream");
     control_answer_add(&answer, &row);
     control_answer_print(&answer, &text);
     assert_int_equal(control_message_read(buffer_slice(&text), &message), 0);
@@ -88,7 +89,9 @@ static void test_answer_comes_back_as_it_went(void **state)
     assert_int_equal(message.answer.matched, 1000);
     assert_int_equal(message.answer.row_count, 2);
     assert_string_equal(message.answer.rows[0].id, id_a);
+    assert_string_equal(message.answer.rows[0].path, "/2/tweets/sample/stream");
     assert_string_equal(message.answer.rows[1].id, id_b);
+    assert_string_equal(message.answer.rows[1].path, "");
     assert_int_equal(message.answer.rows[1].format, FORMAT_SSE);
     control_message_done(&message);
     control_answer_done(&answer);
