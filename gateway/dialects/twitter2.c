@@ -99,6 +99,7 @@ const struct dialect twitter2 = {
     .route_count = sizeof(routes) / sizeof(routes[0]),
     .content_type = "application/json; charset=utf-8",
     .max_keepalive_ms = KEEPALIVE_MS,
+    .tells_rate_limits = true,
     .render = twitter2_render,
     .check_rules = twitter2_check_rules,
     .read_rule = twitter2_read_rule,

@@ -128,6 +128,7 @@ struct dialect {
     const char *content_type;  /* of streams */
     uint32_t max_keepalive_ms; /* of quiet streams; 0: as ours */
     const char *greeting;      /* what HTTP streams begin with; NULL: nothing */
+    bool tells_rate_limits;    /* by x-rate-limit-...: front/use_check.h */
     const char *keepalive;     /* of HTTP streams, which are not compressed then; NULL: as ours */
     /* The token of a request, where this dialect has it; absent: where we have ours. 0; -EPROTO. */
     int (*find_token)(const struct dialect_request *request, struct sl_slice *ret_jwt,

@@ -113,21 +113,57 @@ static void append_list(const struct use_check *check, const struct use_limits *
         buffer_append_str(check->headers, "\r\n");
 }
 
-static void say_limits(const struct use_check *check, const struct use_limits *limits,
+static void append_number(struct buffer *out, const char *name, uint64_t number)
+{
+    buffer_append_str(out, name);
+    buffer_append_decimal(out, number);
+    buffer_append_str(out, "\r\n");
+}
+
+/* A client that may not ask now waits for the reset: that is when it may again. */
+static void say_x(struct use_check *check, const struct use_limits *limits,
+                  const struct use_state *state)
+{
+    enum use rate = rate_of(check);
+    uint64_t ms = state->waits_ms[rate] > 0 ? state->waits_ms[rate] : state->empty_ms[rate];
+
+    if (!check->tells_x || limits->of[rate] == USE_UNBOUNDED)
+        return;
+    append_number(check->headers, "x-rate-limit-limit: ", limits->of[rate]);
+    append_number(check->headers, "x-rate-limit-remaining: ", left_of(limits, state, rate));
+    append_number(check->headers, "x-rate-limit-reset: ",
+                  seconds(check->times.wall_ms + (ms < USE_DAY_MS ? ms : USE_DAY_MS)));
+    check->has_told_x = true;
+}
+
+void use_check_tell_reset(struct use_check *check, unsigned retry_after_s)
+{
+    if (!check->tells_x || check->has_told_x)
+        return;
+    append_number(check->headers, "x-rate-limit-remaining: ", 0);
+    append_number(check->headers,
+                  "x-rate-limit-reset: ", seconds(check->times.wall_ms) + retry_after_s);
+    check->has_told_x = true;
+}
+
+static void say_limits(struct use_check *check, const struct use_limits *limits,
                        const struct use_state *state)
 {
     append_list(check, limits, NULL, "RateLimit-Policy: ");
     append_list(check, limits, state, "RateLimit: ");
+    say_x(check, limits, state);
 }
 
 /* The one limit of an address that refuses. */
-static void say_limit(const struct use_check *check, const struct use_state *state, enum use use)
+static void say_limit(struct use_check *check, const struct use_state *state, enum use use)
 {
     buffer_append_str(check->headers, "RateLimit-Policy: ");
     append_policy(check->headers, check->of_address, use);
     buffer_append_str(check->headers, "\r\nRateLimit: ");
     append_left(check->headers, check->of_address, state, check->times.wall_ms, use);
     buffer_append_str(check->headers, "\r\n");
+    if (use == rate_of(check))
+        say_x(check, check->of_address, state);
 }
 
 /* --- refusals --- */

@@ -6,7 +6,9 @@
  * without a check is not counted.
  *
  * What is left of the subject's limits is said by the headers RateLimit-Policy and RateLimit, as
- * draft-ietf-httpapi-ratelimit-headers-10 has them. */
+ * draft-ietf-httpapi-ratelimit-headers-10 has them; and where the clients are X's, by
+ * x-rate-limit-limit, -remaining and -reset (Unix time in seconds), of the rate that it counts in.
+ */
 #pragma once
 
 #include "base/buffer.h"
@@ -28,6 +30,8 @@ struct use_check {
     struct use_times times;
     struct buffer *headers; /* of the answer */
     enum use refused;       /* by which limit; USE_COUNT: by none */
+    bool tells_x;           /* x-rate-limit-..., too */
+    bool has_told_x;        /* it has */
 };
 
 /* 0; -EPROTO: *refusal says 429. */
@@ -40,6 +44,9 @@ int use_check_subject(struct use_check *check, const struct token *token,
 /* May the subject be told again what has passed? */
 int use_check_replay(struct use_check *check, const struct token *token,
                      struct http_refusal *refusal);
+
+/* It is refused with 429: whoever waits for x-rate-limit-reset is told when, unless it was. */
+void use_check_tell_reset(struct use_check *check, unsigned retry_after_s);
 
 /* What holds for the token: the server's limits, or its own. */
 struct use_limits use_limits_of(const struct use_limits *server, const struct token *token);

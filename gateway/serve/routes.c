@@ -296,6 +296,8 @@ static void refuse_in(struct http_connection *connection, const struct dialect *
     struct http_answer answer = {.status = refusal->status};
 
     http_refusal_append_headers(refusal, &headers);
+    if (refusal->status == 429 && request->use)
+        use_check_tell_reset(request->use, refusal->retry_after_s);
     dialect->refuse(request, refusal, &body, &answer);
     if (body.failed || headers.failed) {
         http_answer_refusal(connection, refusal);
@@ -470,7 +472,8 @@ static enum use_asks asks_of(const struct dialect_match *match, const struct htt
 
 /* `room` outlives the check. */
 static struct use_check use_check_of(const struct server *server,
-                                     struct http_connection *connection, enum use_asks asks,
+                                     struct http_connection *connection,
+                                     const struct dialect *dialect, enum use_asks asks,
                                      char room[static WIRE_ADDRESS_SIZE])
 {
     const struct front_settings *front = server->settings.front;
@@ -484,6 +487,7 @@ static struct use_check use_check_of(const struct server *server,
         .times = {clock_monotonic_ms(), clock_wall_ms()},
         .headers = http_connection_headers(connection),
         .refused = USE_COUNT,
+        .tells_x = dialect && dialect->tells_rate_limits,
     };
 }
 
@@ -499,7 +503,7 @@ static void handle(void *owner, struct http_connection *connection, const struct
     const struct dialect_match match = find_dialect(server, head->request.path);
     char room[WIRE_ADDRESS_SIZE];
     struct use_check check =
-        use_check_of(server, connection, asks_of(&match, &head->request), room);
+        use_check_of(server, connection, match.dialect, asks_of(&match, &head->request), room);
     struct http_head judged = *head;
 
     append_cors(server, &head->request, check.headers);
@@ -543,7 +547,8 @@ static int check(void *owner, struct http_connection *connection, const struct h
 {
     struct server *server = owner;
     char room[WIRE_ADDRESS_SIZE];
-    struct use_check check = use_check_of(server, connection, USE_ASKS_LATER, room);
+    struct use_check check = use_check_of(
+        server, connection, find_dialect(server, head->request.path).dialect, USE_ASKS_LATER, room);
     struct http_head judged = *head;
     enum token_fault fault = TOKEN_OK;
     int r;

@@ -275,6 +275,23 @@ def test_too_many_connections(module_servers, redis):
     assert answer.status == 429
     assert (problem["title"], problem["connection_issue"], problem["type"]) == (
         "ConnectionException", "TooManyConnections", PROBLEMS + "streaming-connection")
+    assert int(answer.headers["x-rate-limit-reset"]) >= int(time.time()) and answer.headers["retry-after"]
+
+
+def test_rate_limits_are_told(module_servers, redis):
+    gateway = module_servers.gateway(redis, "--dialects", "twitter1,twitter2", "--max-connects-per-minute", 2)
+    ada, bob = gateway.token(sub="ada-x"), gateway.token(sub="bob-x")
+    for left in (1, 0):
+        with gateway.stream(SAMPLE, token=ada) as stream:
+            told = stream.response.headers
+        assert (told["x-rate-limit-limit"], told["x-rate-limit-remaining"]) == ("2", str(left))
+        assert int(told["x-rate-limit-reset"]) >= int(time.time())
+    answer, problem = refusal(gateway, SAMPLE, sub="ada-x")
+    assert answer.status == 429 and (problem["type"], problem["title"]) == ("about:blank", "Too Many Requests")
+    assert answer.headers["x-rate-limit-remaining"] == "0"
+    assert int(answer.headers["x-rate-limit-reset"]) >= int(time.time())
+    with gateway.stream("/1.1/statuses/sample.json", token=bob) as stream:
+        assert "x-rate-limit-limit" not in stream.response.headers
 
 
 def test_without_the_setting_there_are_no_such_paths(module_servers, redis):

@@ -295,6 +295,35 @@ static void test_headers_say_what_is_left(void **state)
     fair_use_free(check.uses);
 }
 
+static void test_clients_of_x_read_headers_of_their_own(void **state)
+{
+    struct use_limits limits = limited(USE_REQUESTS, 2);
+    struct token token = {.holder = "ada"};
+    struct use_check check = {.uses = fair_use_new(10000),
+                              .of_subject = &limits,
+                              .of_address = &unbounded,
+                              .asks = USE_ASKS_REQUEST,
+                              .tells_x = true,
+                              .times = at(0)};
+    struct buffer headers = BUFFER_INIT;
+    const char *told;
+
+    (void)state;
+    told = strstr(checked(&check, &token, 0), "x-rate-limit-limit: 2\r\n");
+    assert_non_null(told);
+    assert_non_null(strstr(told, "x-rate-limit-remaining: 1\r\n"));
+    assert_non_null(strstr(told, "x-rate-limit-reset: "));
+    assert_true(check.has_told_x);
+    check.headers = &headers;
+    use_check_tell_reset(&check, 5); /* once is enough */
+    assert_int_equal(headers.size, 0);
+    check.has_told_x = false;
+    use_check_tell_reset(&check, 5);
+    assert_true(headers.size > 0);
+    buffer_done(&headers);
+    fair_use_free(check.uses);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +338,7 @@ int main(void)
         cmocka_unit_test(test_news_are_told_once_in_ten_seconds),
         cmocka_unit_test(test_who_hears_nobody_goes_by_a_share),
         cmocka_unit_test(test_headers_say_what_is_left),
+        cmocka_unit_test(test_clients_of_x_read_headers_of_their_own),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
