@@ -14,16 +14,40 @@ enum { KEEPALIVE_MS = 10000 };
 
 /* --- streams of many posts ------------------------------------------------------------------- */
 
-#define FIREHOSE "/2/tweets/firehose/stream"
+#define FIREHOSE   "/2/tweets/firehose/stream"
+#define COMPLIANCE "/2/tweets/compliance/stream"
+
+#define TIMES .takes_times = true
 
 static const struct twitter2_stream volumes[] = {
-    {"/2/tweets/sample/stream", STREAM_SAMPLE, NULL, NULL, 0, false},
-    {"/2/tweets/sample10/stream", STREAM_SAMPLE, "10", NULL, 2, true},
-    {FIREHOSE, STREAM_FIREHOSE, NULL, NULL, 20, true},
-    {FIREHOSE "/lang/en", STREAM_FIREHOSE, NULL, "en", 8, true},
-    {FIREHOSE "/lang/ja", STREAM_FIREHOSE, NULL, "ja", 2, true},
-    {FIREHOSE "/lang/ko", STREAM_FIREHOSE, NULL, "ko", 2, true},
-    {FIREHOSE "/lang/pt", STREAM_FIREHOSE, NULL, "pt", 2, true},
+    {.path = "/2/tweets/sample/stream", .stream = STREAM_SAMPLE},
+    {.path = "/2/tweets/sample10/stream",
+     .stream = STREAM_SAMPLE,
+     .percent = "10",
+     .partitions = 2,
+     TIMES},
+    {.path = FIREHOSE, .stream = STREAM_FIREHOSE, .partitions = 20, TIMES},
+    {.path = FIREHOSE "/lang/en",
+     .stream = STREAM_FIREHOSE,
+     .language = "en",
+     .partitions = 8,
+     TIMES},
+    {.path = FIREHOSE "/lang/ja",
+     .stream = STREAM_FIREHOSE,
+     .language = "ja",
+     .partitions = 2,
+     TIMES},
+    {.path = FIREHOSE "/lang/ko",
+     .stream = STREAM_FIREHOSE,
+     .language = "ko",
+     .partitions = 2,
+     TIMES},
+    {.path = FIREHOSE "/lang/pt",
+     .stream = STREAM_FIREHOSE,
+     .language = "pt",
+     .partitions = 2,
+     TIMES},
+    {.path = COMPLIANCE, .stream = STREAM_FIREHOSE, .is_compliance = true, .partitions = 4, TIMES},
 };
 
 static int read_volume(const struct dialect_request *request, struct dialect_stream *ret_asked,
@@ -42,7 +66,7 @@ static int read_search(const struct dialect_request *request, struct dialect_str
                        struct http_refusal *refusal)
 {
     static const struct twitter2_stream search = {
-        "/2/tweets/search/stream", STREAM_MANY, NULL, NULL, 0, true};
+        .path = "/2/tweets/search/stream", .stream = STREAM_MANY, TIMES};
     int r = twitter2_read_stream(request, &search, ret_asked, refusal);
 
     ret_asked->has_kept_rules = true;
@@ -73,6 +97,7 @@ static const struct dialect_route routes[] = {
     {.path = FIREHOSE "/lang/ko", GET, .read = read_volume},
     {.path = FIREHOSE "/lang/pt", GET, .read = read_volume},
     {.path = "/2/tweets/search/stream", GET, .read = read_search},
+    {.path = COMPLIANCE, GET, .read = read_volume},
     {.path = "/2/tweets/search/stream/rules",
      .methods = DIALECT_GET | DIALECT_POST,
      .allow = "GET, POST, OPTIONS",
@@ -103,5 +128,6 @@ const struct dialect twitter2 = {
     .render = twitter2_render,
     .check_rules = twitter2_check_rules,
     .read_rule = twitter2_read_rule,
+    .farewell = twitter2_farewell,
     .refuse = twitter2_refuse,
 };

@@ -27,7 +27,7 @@ static const struct {
     {"sample_stream", TWEETS "sample/stream"},
     {"sample10_stream", TWEETS "sample10/stream"},
     {"firehose_stream", TWEETS "firehose/stream"},
-    {"tweets_compliance_stream", NULL},
+    {"tweets_compliance_stream", TWEETS "compliance/stream"},
     {"users_compliance_stream", NULL},
     {"tweet_label_stream", NULL},
     {"firehose_stream_lang_en", TWEETS "firehose/stream/lang/en"},

@@ -9,7 +9,7 @@
 #include "base/slice.h"
 #include "gateway/http/http.h"
 
-/* The bits of the options of a dialect (front/dialect.h). */
+/* Bits of the options of a dialect (front/dialect.h). */
 enum twitter2_option {
     /* tweet.fields */
     TWITTER2_ATTACHMENTS,
@@ -51,6 +51,8 @@ enum twitter2_option {
     TWITTER2_WITH_PLACE,
     TWITTER2_WITH_REFERENCED_AUTHORS,
     TWITTER2_WITH_REPLIED_TO,
+    /* of a stream */
+    TWITTER2_DELETIONS,
     TWITTER2_OPTIONS
 };
 

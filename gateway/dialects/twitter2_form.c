@@ -13,6 +13,7 @@
 #include "gateway/dialects/twitter2_entities.h"
 #include "gateway/dialects/twitter2_fields.h"
 #include "gateway/dialects/twitter2_includes.h"
+#include "src/model/id.h"
 
 /* --- members of a Tweet ---------------------------------------------------------------------- */
 
@@ -188,15 +189,30 @@ json_t *twitter2_message(const json_t *event, uint64_t options)
     return NULL;
 }
 
+static json_t *deletion_of(const json_t *event)
+{
+    const json_t *post = json_object_get(event, "post");
+    uint64_t id = 0;
+
+    sl_id_parse(event_json_text(event, "id"), &id);
+    return json_pack("{s:{s:{s:{s:o,s:o},s:o}}}", "data", "delete", "tweet", "id",
+                     twitter2_id(event_json_text(post, "id")), "author_id", author_id_of(post),
+                     "event_at", event_json_time(sl_id_time_ms(id)));
+}
+
 int twitter2_render(const struct event *event, uint64_t options, struct buffer *ret_text)
 {
+    bool is_deletion = event->kind == EVENT_DELETE && options & twitter2_bit(TWITTER2_DELETIONS);
     json_t *json, *message;
     int r;
 
-    if (event->kind != EVENT_POST)
+    if (event->kind != EVENT_POST && !is_deletion)
         return 0;
     json = event_json_read(event);
-    message = json ? twitter2_message(json, options) : NULL;
+    if (json && is_deletion)
+        message = deletion_of(json);
+    else
+        message = json ? twitter2_message(json, options) : NULL;
     r = message ? event_json_append(message, JSON_ENSURE_ASCII, ret_text) : -ENOMEM;
     json_decref(json);
     json_decref(message);

@@ -1,8 +1,8 @@
 /* gateway/dialects/twitter2_form.h - a post as X's API 2 says it:
  * {"data":{...},"includes":{"users":[..],"places":[..],"media":[..]}}.
  *
- * `options` are those of twitter2_fields.h. What we do not know is left out. Deletions and messages
- * of ours have no counterpart in its streams. */
+ * `options` are those of twitter2_fields.h. What we do not know is left out. A deletion is told on
+ * compliance streams alone; messages of ours have no counterpart. */
 #pragma once
 
 #include <jansson.h>

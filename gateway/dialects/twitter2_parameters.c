@@ -63,8 +63,10 @@ static bool takes(const struct twitter2_stream *stream, enum parameter parameter
     case PARAMETER_START_TIME:
     case PARAMETER_END_TIME:
         return stream->takes_times;
-    default:
+    case PARAMETER_BACKFILL_MINUTES:
         return true;
+    default:
+        return !stream->is_compliance;
     }
 }
 
@@ -236,7 +238,9 @@ int twitter2_read_stream(const struct dialect_request *request,
         r = refuse_name(stream, refusal->param, refusal);
     if (r == 0)
         r = read_values(request, stream, values, ret_asked, refusal);
-    dialect_ask(ret_asked, "types", SL_SLICE("post"));
+    dialect_ask(ret_asked, "types", sl_slice_str(stream->is_compliance ? "delete" : "post"));
+    if (stream->is_compliance)
+        ret_asked->options |= twitter2_bit(TWITTER2_DELETIONS);
     if (stream->percent)
         dialect_ask(ret_asked, "percent", sl_slice_str(stream->percent));
     if (stream->language)

@@ -11,6 +11,7 @@ struct twitter2_stream {
     const char *language; /* NULL: any */
     unsigned partitions;  /* one of which must be asked for; 0: there are none */
     bool takes_times;     /* start_time, end_time */
+    bool is_compliance;   /* deletions, which have no fields to choose from; else posts */
 };
 
 /* Reads all parameters of the query; *ret_asked has what all streams have, and is to be ended with

@@ -1,4 +1,7 @@
-/* twitter2_problem.c - a row for each kind of refusal; the code says which, else the status. */
+/* twitter2_problem.c - a row for each kind of refusal; the code says which, else the status.
+ *
+ * What is not in the table is called as HTTP calls its status. What was given is read again from
+ * the query, for a refusal has but the name of the parameter. */
 #include "gateway/dialects/twitter2_problem.h"
 
 #include "gateway/dialects/event_json.h"
@@ -96,4 +99,30 @@ void twitter2_refuse(const struct http_request *http, const struct http_refusal 
     if (!json || event_json_append(json, 0, ret_body) < 0)
         ret_body->failed = true;
     json_decref(json);
+}
+
+/* --- the end of a stream --------------------------------------------------------------------- */
+
+static const char *const disconnect_types[DISCONNECT_REASON_COUNT] = {
+    [DISCONNECT_DRAINING] = "UpstreamOperationalDisconnect",
+    [DISCONNECT_TOKEN_EXPIRED] = "ForceDisconnect",
+    [DISCONNECT_TOKEN_REVOKED] = "ForceDisconnect",
+    [DISCONNECT_REPLACED] = "ForceDisconnect",
+    [DISCONNECT_TOO_SLOW] = "SlowReader",
+    [DISCONNECT_INTERNAL] = "InternalError",
+    [DISCONNECT_BUSY] = "OperationalDisconnect",
+    [DISCONNECT_ENDED] = "ForceDisconnect",
+    [DISCONNECT_QUOTA] = "ForceDisconnect",
+};
+
+/* What has an end says no more than that. */
+void twitter2_farewell(enum disconnect_reason why, struct buffer *ret_json)
+{
+    if (!disconnect_types[why])
+        return;
+    buffer_append_format(ret_json,
+                         "{\"errors\":[{\"type\":\"" TWITTER2_PROBLEMS "operational-disconnect\","
+                         "\"title\":\"operational-disconnect\",\"disconnect_type\":\"%s\","
+                         "\"detail\":\"This stream has been disconnected: %s.\"}]}",
+                         disconnect_types[why], disconnect_row(why)->reason);
 }

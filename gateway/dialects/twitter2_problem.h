@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "base/buffer.h"
+#include "gateway/front/disconnect.h"
 #include "gateway/http/http.h"
 #include "gateway/http/http_answer.h"
 
@@ -17,3 +18,6 @@
 /* `http` is what is refused: its parameters are repeated. As dialect.refuse(). */
 void twitter2_refuse(const struct http_request *http, const struct http_refusal *refusal,
                      struct buffer *ret_body, struct http_answer *ret_answer);
+/* Why a stream ends, as its last message: {"errors":[{"title":"operational-disconnect",
+ * "disconnect_type":"SlowReader",...}]}. As dialect.farewell(). */
+void twitter2_farewell(enum disconnect_reason why, struct buffer *ret_json);

@@ -152,6 +152,8 @@ struct dialect {
     uint16_t complaint_code; /* with which such a connection is closed; 0: it goes on */
     bool complains_of_first; /* and says so, too, of what the request asks for, not over HTTP */
     bool echoes_protocol;    /* the first subprotocol is chosen, whatever it is */
+    /* The JSON that HTTP streams end with; nothing: they end without a word. NULL: all do. */
+    void (*farewell)(enum disconnect_reason why, struct buffer *ret_json);
     struct dialect_close (*close_of)(enum disconnect_reason why); /* NULL: as ours */
     /* The same refusal of `http`, in this dialect: fills status, type and headers, appends the
      * body. */

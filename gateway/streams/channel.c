@@ -258,10 +258,29 @@ void channel_say_token_expiring(struct channel *channel, uint64_t left_ms)
     say(channel, "warning", &json);
 }
 
+/* Over HTTP; how a WebSocket ends is said by its code. */
+static void say_farewell(struct channel *channel)
+{
+    const struct dialect *dialect = channel->request.dialect;
+    struct buffer frame = BUFFER_INIT, json = BUFFER_INIT;
+
+    if (dialect->farewell && channel->client.format != FORMAT_WEBSOCKET)
+        dialect->farewell(channel->disconnect_reason, &json);
+    if (json.size > 0)
+        frame_append_message(&frame, channel->client.format, NULL, buffer_slice(&json));
+    frame.failed = frame.failed || json.failed;
+    stream_say_frame(channel->stream, &frame);
+    buffer_done(&json);
+}
+
 void channel_say_disconnect(struct channel *channel, uint32_t retry_ms)
 {
     struct buffer json = BUFFER_INIT;
 
+    if (channel->request.dialect) {
+        say_farewell(channel);
+        return;
+    }
     disconnect_print(channel->disconnect_reason, &channel->disconnect_cursor, retry_ms, &json);
     say(channel, "disconnect", &json);
 }

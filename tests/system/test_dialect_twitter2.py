@@ -59,6 +59,32 @@ def test_deletions_are_none_of_it(gateway, publish):
         assert [stream.next().json["data"]["text"] for _ in range(2)] == ["gone", "last"]
 
 
+def test_deletions_have_a_stream_of_their_own(gateway, publish):
+    number = 114677036950000
+    first = events.post(number, "gone", user="42")
+    with gateway.stream(f"/2/tweets/compliance/stream?partition={partition_of(number, 4)}") as stream:
+        publish(first)
+        publish(events.delete(number + 1, first))
+        message = stream.next().json
+    deletion = message["data"]["delete"]
+    assert deletion["tweet"] == {"id": str(number), "author_id": "42"} and deletion["event_at"].endswith("Z")
+    answer, problem = refusal(gateway, "/2/tweets/compliance/stream?partition=1&tweet.fields=id")
+    assert answer.status == 400 and problem["errors"][0]["parameters"] == {"tweet.fields": ["id"]}
+
+
+def test_a_stream_that_is_ended_says_why(module_servers, redis, publish):
+    gateway = module_servers.gateway(redis, "--dialects", "twitter2")
+    number = sampled(114677036960000)
+    with gateway.stream(SAMPLE) as stream:
+        publish(events.post(number, "tea"))
+        assert stream.next().json["data"]["id"] == str(number)
+        gateway.stop()
+        last, = stream.to_end()
+    error, = last.json["errors"]
+    assert (error["title"], error["disconnect_type"], error["type"]) == (
+        "operational-disconnect", "UpstreamOperationalDisconnect", PROBLEMS + "operational-disconnect")
+
+
 # --- fields and expansions --------------------------------------------------------------------------
 
 
