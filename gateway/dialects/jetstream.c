@@ -50,7 +50,7 @@ static void ask_cursor(const struct jetstream_wish *wish, const struct stream_ti
                        struct dialect_stream *asked)
 {
     uint64_t newest_ms = times->newest_ms > times->now_ms ? times->newest_ms : times->now_ms;
-    uint64_t id = jetstream_id_at(wish->cursor_us, times->shards);
+    uint64_t id = jetstream_id_at(wish->cursor_us, times->shards ? times->shards : 1);
 
     if (!wish->has_cursor || wish->cursor_us / 1000 > newest_ms)
         return;
@@ -91,6 +91,8 @@ static int open_stream(const struct dialect_request *request, struct dialect_str
     struct jetstream_wish wish;
     int r = jetstream_wish_read_query(request->http->query, &wish, refusal);
 
+    if (r == 0 && request->http->socket_encoding.data) /* by which they may ask for it as well */
+        r = jetstream_wish_refuse_compression(refusal);
     if (r == 0)
         r = ask(&wish, &request->times, ret_asked);
     jetstream_wish_done(&wish);

@@ -9,6 +9,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
+#include "base/utf8.h"
 #include "gateway/dialects/event_json.h"
 #include "gateway/dialects/jetstream_form.h"
 #include "gateway/dialects/jetstream_ids.h"
@@ -101,15 +102,24 @@ static int want_collection(struct jetstream_wish *wish, struct sl_slice text,
 
 /* --- users ----------------------------------------------------------------------------------- */
 
-/* No user has an id that is too long; nor can one be asked for whose id has a comma or white space
- * in it. */
+/* No user has an id that is too long; nor can one be asked for whose id has a comma, of ASCII or
+ * full width, or white space in it. */
+static bool can_be_asked_for(struct sl_slice user)
+{
+    static const struct sl_slice wide[] = {SL_SLICE("\xef\xbc\x8c"), SL_SLICE("\xe3\x80\x80")};
+    bool can_be = user.size > 0 && user.size <= USER_MAX_BYTES && utf8_is_valid(user);
+
+    for (size_t i = 0; can_be && i < user.size; i++)
+        can_be = (unsigned char)user.data[i] > ' ' && user.data[i] != ',' &&
+                 !sl_slice_starts_with(sl_slice_from(user, i), wide[0]) &&
+                 !sl_slice_starts_with(sl_slice_from(user, i), wide[1]);
+    return can_be;
+}
+
 static void append_user(struct sl_slice user, struct buffer *users)
 {
-    bool can_be = user.size > 0 && user.size <= USER_MAX_BYTES;
+    bool can_be = can_be_asked_for(user);
 
-    for (size_t i = 0; i < user.size; i++)
-        can_be = can_be && (unsigned char)user.data[i] > ' ' &&
-                 (unsigned char)user.data[i] < 0x7f && user.data[i] != ',';
     if (users->size > 0)
         buffer_append_char(users, ',');
     if (can_be)
@@ -194,15 +204,18 @@ static void read_max_bytes(struct jetstream_wish *wish, struct sl_slice text)
     wish->max_bytes = read_number(text, UINT32_MAX, &number) ? (uint32_t)number : 0;
 }
 
+int jetstream_wish_refuse_compression(struct http_refusal *refusal)
+{
+    return http_refuse(refusal, 400, "bad_compress", "compress",
+                       "compress: this server has no dictionary of Jetstream's; leave it out");
+}
+
 static int read_value(struct jetstream_wish *wish, enum parameter parameter, struct sl_slice value,
                       struct http_refusal *refusal)
 {
     switch (parameter) {
     case PARAMETER_COMPRESS:
-        if (!sl_slice_is(value, "true"))
-            return 0;
-        return http_refuse(refusal, 400, "bad_compress", "compress",
-                           "compress: this server has no dictionary of Jetstream's; leave it out");
+        return sl_slice_is(value, "true") ? jetstream_wish_refuse_compression(refusal) : 0;
     case PARAMETER_CURSOR:
         return read_cursor(wish, value, refusal);
     case PARAMETER_MAX_BYTES:

@@ -31,6 +31,10 @@ void jetstream_wish_done(struct jetstream_wish *wish);
 /* 0; -EPROTO: *refusal; -ENOMEM. In all cases end it with jetstream_wish_done(). */
 int jetstream_wish_read_query(struct sl_slice query, struct jetstream_wish *wish,
                               struct http_refusal *refusal);
+/* Frames in zstd, with a dictionary that clients of Jetstream have: fills *refusal. Returns
+ * -EPROTO.
+ */
+int jetstream_wish_refuse_compression(struct http_refusal *refusal);
 /* {"type":"options_update","payload":{...}}. *ret_is_known: it is such a message; others are
  * ignored. The same. */
 int jetstream_wish_read_message(struct sl_slice text, struct jetstream_wish *wish,

@@ -49,10 +49,11 @@ struct http_request {
     struct sl_slice host;
     struct sl_slice last_event_id;
     struct sl_slice cookie;
-    struct sl_slice fetch_site; /* Sec-Fetch-Site: a browser's word, which no page can change */
+    struct sl_slice fetch_site;  /* Sec-Fetch-Site: a browser's word, which no page can change */
     struct http_list extensions; /* Sec-WebSocket-Extensions */
     struct sl_slice protocols;   /* Sec-WebSocket-Protocol, the whole list */
     struct sl_slice idempotency_key;
+    struct sl_slice socket_encoding; /* of clients of Jetstream */
     /* What a proxy says of its client, where it is one to be believed (client_address.h). */
     struct http_list forwarded_for;   /* X-Forwarded-For, the last lines of it */
     struct http_list forwarded_proto; /* X-Forwarded-Proto, the same */

@@ -426,6 +426,7 @@ static const struct header_row header_rows[][MAX_SAME_SIZE] = {
     ROW("Sec-Fetch-Site", 1, REPEATABLE, read_first, request.fetch_site),
     ROW("Accept-Encoding", 0, REPEATABLE, read_list, request.accept_encoding.lines),
     ROW("Idempotency-Key", 1, IDEMPOTENCY_KEY, read_even_empty, request.idempotency_key),
+    ROW("Socket-Encoding", 3, REPEATABLE, read_first, request.socket_encoding),
     ROW("X-Forwarded-For", 2, REPEATABLE, read_last, request.forwarded_for.lines),
     ROW("X-Forwarded-Proto", 2, REPEATABLE, read_last, request.forwarded_proto.lines),
     ROW("Sec-WebSocket-Key", 0, WEBSOCKET_KEY, read_value, websocket_key),

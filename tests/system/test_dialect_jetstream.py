@@ -235,6 +235,12 @@ def test_what_is_wrong_is_said_in_words(gateway, query, status, text):
     assert answer.body.decode() == text
 
 
+def test_a_client_that_decompresses_is_told(gateway):
+    """That of Go says so in a header, unless it is told otherwise."""
+    answer = upgrade(gateway.port, "/subscribe", {**gateway.bearer(), "Socket-Encoding": "zstd"})[1]
+    assert answer.status == 400 and answer.body.startswith(b"compress: ")
+
+
 def test_a_token_bounds_what_is_wanted(gateway):
     client = Client(gateway, lim={"follow": 2})
     client.update(wantedDids=["did:a:b", "did:a:c"])

@@ -396,6 +396,11 @@ static void test_dids_that_nobody_has_are_taken(void **state)
     assert_int_equal(wish.users.size, 65 + 2);
     assert_memory_equal(wish.users.data + 65, ",7", 2);
     jetstream_wish_done(&wish);
+    read_query("wantedDids=did:sluice:Zo%25C3%25AB&wantedDids=did:sluice:%25EF%25BC%258C", 0, &wish,
+               &refusal);
+    assert_int_equal(wish.users.size, 4 + 1 + 65);
+    assert_memory_equal(wish.users.data, "Zo\xc3\xab,-", 6);
+    jetstream_wish_done(&wish);
 }
 
 static void test_what_is_wrong_is_said(void **state)
