@@ -102,12 +102,11 @@ export class Servers {
       '--ttl', '3600');
   }
 
-  // `sluice token` makes none that is of no use.
-  expiredToken() {
+  // `sluice token` makes none that is of no use. One that has ended for a minute is taken still.
+  expiredToken(seconds = 3600, sub = '1') {
     const encode = (part) => Buffer.from(JSON.stringify(part)).toString('base64url');
-    const hour = 3600;
-    const signed = `${encode({ alg: 'HS256', typ: 'JWT' })}.${encode({ sub: '1', scope: EVERYTHING,
-      exp: Math.floor(Date.now() / 1000) - hour })}`;
+    const signed = `${encode({ alg: 'HS256', typ: 'JWT' })}.${encode({ sub, scope: EVERYTHING,
+      exp: Math.floor(Date.now() / 1000) - seconds })}`;
     return `${signed}.${createHmac('sha256', SECRET).update(signed).digest('base64url')}`;
   }
 
@@ -120,6 +119,12 @@ export class Servers {
     for (let shard = 0; shard < Number(SHARDS); shard++) {
       await run('redis-cli', ['-s', this.socket, 'XTRIM', `sluice:{${shard}}:log`, 'MINID', `${id}-0`]);
     }
+  }
+
+  // As an administrator; resolves to the status.
+  async administer(method, address, body) {
+    const headers = { Authorization: `Bearer ${await this.token('admin', 'root')}`, 'Content-Type': 'application/json' };
+    return (await fetch(this.url + address, { method, headers, body: body && JSON.stringify(body) })).status;
   }
 
   async status() {

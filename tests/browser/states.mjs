@@ -4,8 +4,36 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 
-export function stateTests({ Visit, servers, until, isAccessible, folder, token }) {
+export function stateTests({ Visit, servers, until, isAccessible, folder, token, gone }) {
   const shoot = (visit, name) => visit.page.screenshot({ path: path.join(folder, `live-${name}.png`) });
+
+  // With a token of its own.
+  async function listenAs(jwt, fragment) {
+    const visit = await Visit.open(`/#${fragment}&token=${jwt}`);
+    await visit.isLive();
+    return visit;
+  }
+
+  async function giveToken(visit, jwt) {
+    const field = visit.page.getByLabel('Token', { exact: true });
+    await field.fill(jwt);
+    await field.press('Enter');
+    await visit.isLive();
+  }
+
+  const heading = (visit, name) => visit.page.getByRole('heading', { name }).waitFor();
+
+  // Another gateway in the place of the one, while `test` runs.
+  async function withGateway(options, test) {
+    await servers.stopGateway();
+    await servers.startGateway(...options);
+    try {
+      await test();
+    } finally {
+      await servers.stopGateway();
+      await servers.startGateway();
+    }
+  }
 
   return {
     async 'a post says which question it is there for, and which part of it'() {
@@ -56,6 +84,88 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token 
       assert.equal((await json('chart')).lines[0].counts.reduce((all, { posts }) => all + posts, 0), 64);
       assert.equal((await json('lang')).groups.reduce((all, { posts }) => all + posts, 0), 64);
       await visit.close();
+    },
+
+    async 'a token that expires is asked for anew, and with a new one all goes on'() {
+      const visit = await Visit.open('/#a=quenda&range=5m');
+      await servers.post('ada', 'a quenda before');
+      const field = visit.page.getByLabel('Token', { exact: true });
+      await field.fill(servers.expiredToken(55, '31')); // for five seconds more it is good
+      await field.press('Enter');
+      await heading(visit, 'This token has expired');
+      await visit.page.locator('#token-what', { hasText: 'With a new one everything goes on where it stopped.' }).waitFor();
+      await servers.post('ada', 'a quenda meanwhile');
+      await isAccessible(visit.page);
+      await shoot(visit, 'expired');
+      await giveToken(visit, token());
+      await visit.row('a quenda meanwhile').waitFor();
+      await visit.tells('2 posts in 5 min');
+      visit.forgive(/status of 401|WebSocket connection to/);
+      await visit.close();
+    },
+
+    async 'a token that is taken back ends what it has, and another goes on'() {
+      const visit = await listenAs(await servers.token(undefined, '32'), 'a=tammar&range=5m');
+      await servers.post('ada', 'a tammar before');
+      await visit.row('a tammar before').waitFor();
+      assert.equal(await servers.administer('POST', '/v1/revocations', { sub: '32', before: 'now' }), 201);
+      await heading(visit, 'This token was taken back');
+      await isAccessible(visit.page);
+      await visit.page.reload(); // it is no better the second time
+      await heading(visit, 'This token was taken back');
+      await giveToken(visit, token());
+      await visit.row('a tammar before').waitFor();
+      visit.forgive(/status of 401|WebSocket connection to/);
+      await visit.close();
+    },
+
+    async 'a connection that an operator ends says so, and waits to be told to connect again'() {
+      const visit = await listenAs(await servers.token(undefined, '33'), 'a=euro&range=5m');
+      await visit.tells('0 posts in 5 min');
+      assert.equal(await servers.administer('DELETE', '/v1/connections?sub=33'), 200);
+      await visit.shows('#notice-text', 'This connection was ended by its owner or an operator. Nothing more is told until you connect again.');
+      assert.equal(await visit.text('#state-text'), 'Ended');
+      assert.equal(await visit.page.locator('dialog[open]').count(), 0);
+      await servers.post('ada', 'a euro meanwhile');
+      await visit.ask('euro OR nobodys'); // what is asked for may change: it does not begin by itself
+      await until(() => visit.page.url().includes('nobodys'), 'it is asked for');
+      assert.equal((await servers.status()).metrics.sluice_streams, 0);
+      await isAccessible(visit.page);
+      await shoot(visit, 'ended');
+      await visit.page.getByRole('button', { name: 'Connect again' }).click();
+      await visit.row('a euro meanwhile').waitFor();
+      await visit.page.locator('#notice').waitFor({ state: 'hidden' });
+      await visit.close();
+    },
+
+    async 'a connection whose place another takes says so, and does not throw that out by itself'() {
+      await withGateway(['--max-connections-per-subject', '1', '--replace-oldest'], async () => {
+        const visit = await Visit.listen('a=boodie&range=5m');
+        await visit.tells('0 posts in 5 min');
+        const other = await fetch(`${servers.url}/v1/stream/firehose`, { headers: { Authorization: `Bearer ${token()}` } });
+        await visit.page.locator('#notice-text', { hasText: /^A newer connection took the place of this one\. Nothing more is told/ }).waitFor();
+        assert.equal((await servers.status()).metrics.sluice_streams, 1);
+        await servers.post('ada', 'a boodie meanwhile');
+        await visit.page.getByRole('button', { name: 'Connect again' }).click();
+        await visit.row('a boodie meanwhile').waitFor();
+        assert.match(await other.text(), /"code":"replaced"/);
+        await visit.close();
+      });
+    },
+
+    async 'who has had as much as may be is told when there is more'() {
+      await withGateway(['--max-events-per-day', '3'], async () => {
+        const visit = await Visit.open(`/#a=numbfish&range=5m&token=${await servers.token(undefined, '34')}`);
+        for (let i = 0; i < 5; i++) await servers.post('ada', `a numbfish ${i}`);
+        await visit.page.locator('#notice-text', { hasText: /^As much has been sent today as may be\. Next try (at \d\d:\d\d:\d\d|in \d+ s)\.$/ }).waitFor();
+        assert.match(await visit.text('#state-text'), /^Next try/);
+        await isAccessible(visit.page);
+        await shoot(visit, 'quota');
+        await visit.page.reload(); // the same to who comes anew
+        await visit.page.locator('#notice-text', { hasText: /Next try/ }).waitFor();
+        visit.forgive(/status of 429|WebSocket connection to/);
+        await visit.close();
+      });
     },
 
     async 'what the log has let go of is a hole, and the chart says why'() {

@@ -34,6 +34,7 @@ const HISTORY = 50;   // posts that are there when the page opens
 const THEN = 60;      // posts of a part of the time
 const OLD_MS = 3000;  // a bucket that is so long overdue is missing
 const RENDER_MS = 500;
+const FAR_MS = 120_000;
 const SURE = 5;       // a score of trends that is not chance
 const ENOUGH = 20;    // posts: a range with fewer of them grows
 const GROUPS = ['lang', 'country', 'cell'];
@@ -335,7 +336,7 @@ function holesOf(channel, { from, to }) {
 function wordsOfHole(channel, { from, to }) {
   const told = gaps.wordsAt(from, to);
   if (told) return told;
-  if (to > channel.buckets.end) return link.state.name === 'live' ? 'nothing was told' : 'no answer from the server';
+  if (to > channel.buckets.end) return { live: 'nothing was told', refused: 'not connected' }[link.state.name] ?? 'no answer from the server';
   return channel.isCaughtUp ? 'not known' : 'reading …';
 }
 
@@ -472,17 +473,24 @@ function showState(state) {
 }
 
 const reasonOf = ({ error }) => sentence(error?.message ?? 'The server does not answer');
+// What it was ended for has nothing to do with its token.
+const isEnded = ({ name, error }) => name === 'refused' && ['replaced', 'ended', 'bad_message'].includes(error.code);
 
 function refuseLink(error) {
-  const isExpiredNow = isExpired(getToken());
-  const what = isExpiredNow ? 'With a new one everything goes on where it stopped.' : sentence(error.message ?? error.code);
-  if (error.status === 403) {
-    const [other] = permittedStreams(getToken());
-    access.ask('This token does not permit that', what, other);
-  } else {
-    access.ask(isExpiredNow ? 'This token has expired' : 'This token is not accepted', what);
-  }
-  announce(what);
+  if (isEnded(link.state)) return announce(reasonOf(link.state));
+  const isExpiredNow = error.code === 'token_expired' || isExpired(getToken());
+  const [title, what] = isExpiredNow ? ['This token has expired', 'With a new one everything goes on where it stopped.']
+    : error.code === 'token_revoked' ? ['This token was taken back', 'It is of no use any more. With another one everything goes on where it stopped.']
+      : [error.status === 403 ? 'This token does not permit that' : 'This token is not accepted', sentence(error.message ?? error.code)];
+  const [other] = error.status === 403 ? permittedStreams(getToken()) : [];
+  access.ask(title, what, other);
+  return announce(what);
+}
+
+// Far off it is a time of day.
+function nextTry() {
+  const ms = waitsUntil - Date.now();
+  return ms > FAR_MS ? `Next try at ${clockTime(waitsUntil)}` : `Next try in ${Math.max(1, Math.ceil(ms / 1000))} s`;
 }
 
 function renderState() {
@@ -490,21 +498,23 @@ function renderState() {
   const channel = focused();
   const isSilent = name === 'live' && isOldOf(channel);
   const away = channel?.buckets.end ? Math.max(0, Math.round((clock.now() - channel.buckets.end) / 1000)) : null;
-  const next = Math.max(1, Math.ceil((waitsUntil - Date.now()) / 1000));
   const isReading = name === 'live' && channel && !channel.isCaughtUp && !view.brush?.isPast;
   const text = {
     idle: 'Not connected',
     connecting: 'Connecting',
     live: isSilent ? `No counts for ${away} s` : isReading ? 'Reading the past' : 'Live',
-    waiting: `Next try in ${next} s`,
-    refused: 'Refused',
+    waiting: nextTry(),
+    refused: isEnded(link.state) ? 'Ended' : 'Refused',
   }[name];
   $('#state').dataset.state = isPaused ? 'paused' : isSilent ? 'waiting' : name;
   put($('#state-text'), isPaused ? 'Paused' : text);
   // From one try to the next the notice stays: what comes and goes cannot be read or clicked.
-  if (name !== 'connecting') $('#notice').hidden = name !== 'waiting' && !isSilent;
+  if (name !== 'connecting') $('#notice').hidden = name !== 'waiting' && !isSilent && !isEnded(link.state);
   $('#try-now').hidden = isSilent;
-  if (name === 'waiting') put($('#notice-text'), `${reasonOf(link.state)}${away === null ? '' : ` No answer for ${away} s.`} Next try in ${next} s.`);
+  put($('#try-now'), name === 'refused' ? 'Connect again' : 'Try now');
+  const isAnswered = Boolean(link.state.error?.code); // it has said why
+  if (isEnded(link.state)) put($('#notice-text'), `${reasonOf(link.state)} Nothing more is told until you connect again.`);
+  else if (name === 'waiting') put($('#notice-text'), `${reasonOf(link.state)}${away === null || isAnswered ? '' : ` No answer for ${away} s.`} ${nextTry()}.`);
   else if (isSilent) put($('#notice-text'), `The server is there, but has told nothing for ${away} s.`);
 }
 
@@ -620,7 +630,7 @@ $('#log').addEventListener('change', ({ target }) => { view.isLog = target.check
 $('#views').addEventListener('change', ({ target }) => { $('main').dataset.view = target.value; wake(); });
 $('#try-now').addEventListener('click', () => link.hurry());
 addEventListener('pageshow', ({ persisted }) => { if (persisted) connect(); });
-addEventListener('online', () => link.hurry());
+addEventListener('online', () => { if (link.state.name === 'waiting') link.hurry(); });
 document.addEventListener('visibilitychange', () => reconcile());
 for (const button of $$('[data-copy]')) button.addEventListener('click', () => copyText(button, $(`#${button.dataset.copy}`).textContent));
 $('.skip').addEventListener('click', (event) => { // the fragment is taken, see view.js

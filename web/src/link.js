@@ -27,7 +27,7 @@ function cursorOf(message) {
 
 export class Link {
   // connect() gives a new socket; askWhy(path) what is wrong when it does not open, or null. onState(state): { name, ms, error }, of which name is connecting, live,
-  // waiting (ms until the next try) or refused (for good, says error).
+  // waiting (ms until the next try) or refused: error says why, and hurry() alone makes it try again.
   constructor(connect, onState, askWhy = async () => null) {
     Object.assign(this, { connect, onState, askWhy });
     this.channels = new Map(); // name -> { path, cursor, take }
@@ -43,7 +43,7 @@ export class Link {
     const channel = { path, cursor: null, take };
     this.channels.set(name, channel);
     if (this.isOpen) this.say({ op: 'open', id: name, path });
-    else if (!this.socket && !this.timer) this.dial();
+    else if (!this.socket && !this.timer && this.state.name !== 'refused') this.dial();
     return name;
   }
 
@@ -61,12 +61,12 @@ export class Link {
     this.socket = null;
     this.isOpen = false;
     socket?.close();
-    this.tell({ name: 'idle' });
+    if (this.state.name !== 'refused') this.tell({ name: 'idle' });
   }
 
-  // Whoever waits for the next try waits no more.
+  // Whoever waits for the next try, or was refused, tries at once.
   hurry() {
-    if (!this.timer) return;
+    if (!this.timer && this.state.name !== 'refused') return;
     clearTimeout(this.timer);
     this.timer = null;
     this.dial();
@@ -136,10 +136,11 @@ export class Link {
     this.isOpen = false;
     socket.onclose = null;
     socket.close();
+    error ??= ending && { code: ending.code, message: ending.reason, retryMs: ending.retry_ms,
+      mayPass: ending.retry_ms >= 0 && ending.code !== 'token_expired' }; // which nothing but another token helps against
     if (error && !error.mayPass) return this.tell({ name: 'refused', error });
-    if (ending && !(ending.retry_ms >= 0)) return this.tell({ name: 'refused', error: { code: ending.code, message: ending.reason } });
     this.wait = Math.min(this.wait ? this.wait * 2 : WAIT_FIRST_MS, WAIT_LAST_MS);
-    const ms = ending?.retry_ms ?? error?.retryMs ?? spread(this.wait);
+    const ms = error?.retryMs ?? spread(this.wait);
     this.timer = setTimeout(() => this.hurry(), ms);
     this.tell({ name: 'waiting', ms, error });
   }

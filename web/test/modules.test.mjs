@@ -323,6 +323,32 @@ test('each stream of a connection goes on where it was, when the connection brok
   assert.deepEqual(states, ['connecting', 'live', 'waiting', 'connecting', 'live', 'waiting', 'connecting', 'refused']);
 });
 
+test('a connection that is ended says why, and tries again when that may help', async () => {
+  const sockets = [];
+  const connect = () => sockets[sockets.push({ send() {}, close() {} }) - 1];
+  const link = new Link(connect, () => {});
+  const end = async (ending) => {
+    sockets.at(-1).onopen();
+    sockets.at(-1).onmessage({ data: JSON.stringify({ type: 'disconnect', ...ending }) });
+    await sockets.at(-1).onclose();
+    return link.state;
+  };
+  link.open('/v1/stream/firehose', () => {});
+  assert.deepEqual(await end({ code: 'quota', reason: 'enough', retry_ms: 90_000 }),
+    { name: 'waiting', ms: 90_000, error: { code: 'quota', message: 'enough', retryMs: 90_000, mayPass: true } });
+  link.hurry();
+  for (const ending of [{ code: 'token_expired', retry_ms: 1 }, { code: 'replaced' }]) {
+    const { name, error } = await end({ reason: 'x', ...ending });
+    assert.deepEqual([name, error.code], ['refused', ending.code]);
+    const tries = sockets.length;
+    link.open('/v1/stream/filter?rule=tea', () => {}); // does not begin again by itself
+    assert.equal(sockets.length, tries);
+    link.hurry();
+    assert.equal(sockets.length, tries + 1);
+  }
+  link.stop();
+});
+
 test('what rises is told once, and can be asked for', () => {
   const term = (name, score) => ({ term: name, score, users: 7, before: 2 });
   assert.deepEqual(mergeTerms([[term('#rain', 5)], [term('rain', 9), term('早茶', 7), term('rains', 1)]]).map((one) => one.term), ['早茶', '#rain', 'rains']);
