@@ -62,12 +62,25 @@ for (const entry of entries) {
   renamed.set(`/assets/${entry}`, file.url);
 }
 const withAssets = (name, text) => Buffer.from(text.replace(/\/assets\/[\w.-]+/g, (asset) => {
-  if (!renamed.has(asset)) throw new Error(`${name}: there is no ${asset}`);
-  return renamed.get(asset);
+  if (renamed.has(asset)) return renamed.get(asset);
+  if (!files.some(({ url }) => url === asset)) throw new Error(`${name}: there is no ${asset}`);
+  return asset;
 }));
-for (const [url, name] of Object.entries(pages)) {
-  files.push({ name, url, kind: 'page', contents: withAssets(name, readFileSync(path.join(source, name), 'utf8')) });
+
+// What a page's script imports is asked for with it, not after it.
+function withPreloads(text) {
+  return text.replace(/^<script type="module" src="\/assets\/([\w.]+)"><\/script>$/m, (script, entry) => {
+    const { imports } = Object.values(bundle.metafile.outputs).find(({ entryPoint }) => entryPoint === entry);
+    const links = imports.filter(({ kind }) => kind === 'import-statement')
+      .map((one) => `<link rel="modulepreload" href="/assets/${path.basename(one.path)}">\n`);
+    return links.join('') + script;
+  });
 }
+
+for (const [url, name] of Object.entries(pages)) {
+  files.push({ name, url, kind: 'page', contents: Buffer.from(withPreloads(readFileSync(path.join(source, name), 'utf8'))) });
+}
+for (const file of files.filter(({ kind }) => kind === 'page')) file.contents = withAssets(file.name, file.contents.toString());
 
 // What describes the API is for all who use it, and so is what its page is made of.
 const docs = path.resolve(source, '../../docs');

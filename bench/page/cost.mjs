@@ -6,10 +6,11 @@
 // 20 seconds at each rate (0, 1000 and 10000 unless given). Printed are the main thread's time (CDP), the CPU of all processes of Chromium
 // together (/proc), both in percent of one core, and what sluiced sent, compressed, in bytes a second.
 import { spawn } from 'node:child_process';
-import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { Servers } from '../../tests/browser/servers.mjs';
+import { writePosts } from './posts.mjs';
 
 const build = path.resolve(process.argv[2] ?? 'build/dev');
 const rates = process.argv.length > 3 ? process.argv.slice(3).map(Number) : [0, 1000, 10_000];
@@ -18,19 +19,8 @@ const { chromium } = createRequire(path.join(build, 'tests/browser/package.json'
 const SECONDS = 20;
 const WARM_MS = 5000;
 const TICKS = 100; // of /proc, a second
-const WORDS = 'tea coffee rain train night city the a of and music game news bread river 東京 咖啡'.split(' ');
-const LANGUAGES = ['en', 'en', 'en', 'ja', 'es', 'pt', 'ar', 'de'];
 
 const sleep = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
-
-function writePosts(file) {
-  const pick = (list, n) => list[n % list.length];
-  const lines = Array.from({ length: 5000 }, (_, i) => JSON.stringify({ id: String(i + 1), type: 'post', post: { id: String(i + 1),
-    user: { id: String(i % 500), login: `user${i % 500}` }, lang: pick(LANGUAGES, i * 7),
-    text: Array.from({ length: 14 }, (__, k) => pick(WORDS, i * 13 + k * k * 5)).join(' '),
-    ...(i % 10 === 0 ? { geo: { lon: ((i * 37) % 360) - 180, lat: ((i * 11) % 120) - 50 } } : {}) } }));
-  writeFileSync(file, `${lines.join('\n')}\n`);
-}
 
 // CPU seconds of a process and all that come from it.
 function cpuOf(root) {
@@ -56,7 +46,7 @@ let posting;
 try {
   await servers.start();
   const token = await servers.token();
-  writePosts(servers.at('posts'));
+  writePosts(servers.at('posts'), 5000);
   browser = await chromium.launchServer({ executablePath: process.env.SLUICE_CHROMIUM ?? '/usr/bin/chromium',
     args: ['--disable-dev-shm-usage', ...(process.getuid() === 0 ? ['--no-sandbox'] : [])] });
   const client = await chromium.connect(browser.wsEndpoint());

@@ -130,6 +130,8 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token,
       await visit.ask('euro OR nobodys'); // what is asked for may change: it does not begin by itself
       await until(() => visit.page.url().includes('nobodys'), 'it is asked for');
       assert.equal((await servers.status()).metrics.sluice_streams, 0);
+      await visit.shows('#about', 'not known');
+      await visit.page.locator('#holes', { hasText: 'not connected' }).waitFor();
       await isAccessible(visit.page);
       await shoot(visit, 'ended');
       await visit.page.getByRole('button', { name: 'Connect again' }).click();

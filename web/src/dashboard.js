@@ -34,6 +34,8 @@ const HISTORY = 50;   // posts that are there when the page opens
 const THEN = 60;      // posts of a part of the time
 const OLD_MS = 3000;  // a bucket that is so long overdue is missing
 const RENDER_MS = 500;
+const SOON_MS = 40;     // what is new to somebody who waits
+const IMPATIENT_MS = 1500;
 const FAR_MS = 120_000;
 const SURE = 5;       // a score of trends that is not chance
 const ENOUGH = 20;    // posts: a range with fewer of them grows
@@ -106,6 +108,7 @@ function reconcile() {
   hasNewGroups = true;
   for (const [role, path] of paths) {
     if (open.has(role)) continue;
+    waitsSoonUntil = performance.now() + IMPATIENT_MS;
     const channel = { path, buckets: role === 'posts' || role === 'rising' ? null : new Buckets(bucketMsOf(path)), isCaughtUp: false };
     open.set(role, channel);
     if (role === 'rising') rising.clear();
@@ -313,11 +316,13 @@ const countries = new Ranks($('#countries'), { nameOf: countryName, unknown: 'no
 // --- what is seen ---
 
 let timer = null;
+let waitsSoonUntil = 0;
 let hasNewGroups = true; // since they were drawn
 let pointed = null; // a time, in ms, that the pointer is over
 
+// Soon after something was asked for, otherwise now and then.
 function wake() {
-  timer ??= setTimeout(() => { timer = null; render(); }, RENDER_MS);
+  timer ??= setTimeout(() => { timer = null; render(); }, performance.now() < waitsSoonUntil ? SOON_MS : RENDER_MS);
 }
 
 const focused = () => open.get(LETTERS[view.focus]);
@@ -328,7 +333,8 @@ const overdue = ({ buckets }) => clock.now() - (buckets.running ? Math.max(bucke
 // What nobody has told, or only in part, and why: [{ from, to, words }, ...].
 function holesOf(channel, { from, to }) {
   const { buckets } = channel;
-  const end = isOldOf(channel) ? to : Math.min(to, buckets.end);
+  const isUntold = buckets.end === 0 && ['waiting', 'refused'].includes(link.state.name);
+  const end = isOldOf(channel) || isUntold ? to : Math.min(to, buckets.end);
   const isEdge = (hole) => hole.from <= from && hole.to - hole.from <= 2 * buckets.bucketMs; // the two clocks differ a little
   return buckets.holes(from, end).filter((hole) => !isEdge(hole)).map((hole) => ({ ...hole, words: wordsOfHole(channel, hole) }));
 }
@@ -423,6 +429,7 @@ function aboutText(channel, { from, to }, isOld) {
   const { buckets } = channel;
   if (isOld) return `as of ${clockTime(buckets.end)}, ${Math.round((clock.now() - buckets.end) / 1000)} s ago`;
   const { posts, deletes, known, unknown } = buckets.sum(from, Math.min(to, buckets.end));
+  if (known === 0) return link.state.name === 'live' && !channel.isCaughtUp ? 'reading the past …' : 'not known';
   const parts = [];
   const all = open.get('all') ?? open.get(LETTERS[view.questions.indexOf('')]);
   if (all && all !== channel) {

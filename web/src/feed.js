@@ -9,6 +9,7 @@ import { countryName, languageName } from './names.js';
 import { directionOf, splitText } from './text.js';
 
 const BATCH_MS = 500;
+const FIRST_MS = 40;
 export const KEPT = 120;
 const READ_ON_PX = 40; // who has scrolled further down reads
 const AGE_MS = 5000; // how often the ages of rows are written anew
@@ -109,7 +110,7 @@ export class Feed {
   }
 
   wake() {
-    this.timer ??= setTimeout(() => { this.timer = null; this.show(); }, BATCH_MS);
+    this.timer ??= setTimeout(() => { this.timer = null; this.show(); }, this.list.firstChild ? BATCH_MS : FIRST_MS);
   }
 
   strike({ post }) {
