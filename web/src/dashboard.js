@@ -132,10 +132,10 @@ function take(role, channel, message) {
   else if (message.type === 'counts') takeCounts(channel, message);
   else if (message.type === 'trends') showExamples(rising.take(message));
   else if (message.type === 'gap') takeGap(role, message);
-  else if (message.type === 'post' || message.type === 'delete') feed.add(message);
+  else if (message.type === 'post' || message.type === 'delete') return feed.add(message); // which shows them by itself
   else if (message.type === 'disconnect') channel.isComplete = true;
-  else if (message.type === 'skipped') put($('#skipped'), `+${formatCount(message.events)} not shown`);
-  wake();
+  else if (message.type === 'skipped') return put($('#skipped'), `+${formatCount(message.events)} not shown`);
+  return wake();
 }
 
 function takeCounts(channel, message) {
@@ -316,13 +316,14 @@ const countries = new Ranks($('#countries'), { nameOf: countryName, unknown: 'no
 // --- what is seen ---
 
 let timer = null;
+let rendered = 0; // when
 let waitsSoonUntil = 0;
 let hasNewGroups = true; // since they were drawn
 let pointed = null; // a time, in ms, that the pointer is over
 
 // Soon after something was asked for, otherwise now and then.
 function wake() {
-  timer ??= setTimeout(() => { timer = null; render(); }, performance.now() < waitsSoonUntil ? SOON_MS : RENDER_MS);
+  timer ??= setTimeout(() => { timer = null; rendered = performance.now(); render(); }, performance.now() < waitsSoonUntil ? SOON_MS : RENDER_MS);
 }
 
 const focused = () => open.get(LETTERS[view.focus]);
@@ -673,4 +674,4 @@ function changedQuietly() {
 
 begin();
 addEventListener('hashchange', begin); // pasted into this tab
-setInterval(wake, 1000); // what is not told grows old
+setInterval(() => { if (performance.now() - rendered > 900) wake(); }, 1000); // what is not told grows old
