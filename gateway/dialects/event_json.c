@@ -1,13 +1,90 @@
+/* event_json.c - the JSON of an event, as those want it who write another one.
+ *
+ * It is what a producer wrote: ids may be integers, which are made text, and members that nobody
+ * knows may have numbers beyond what jansson takes, which are made 0. */
 #include "gateway/dialects/event_json.h"
 
 #include <errno.h>
+#include <math.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "src/model/id.h"
 
+/* The end of the string, or of the number, or of anything else that begins at `at`; of valid JSON,
+ * which ends with a brace. */
+static size_t part_end(const char *json, size_t at)
+{
+    size_t end = at + 1;
+
+    if (json[at] == '"') {
+        for (; json[end] != '"'; end++)
+            end += json[end] == '\\';
+        return end + 1;
+    }
+    if (json[at] == '-' || (json[at] >= '0' && json[at] <= '9'))
+        end += strspn(json + end, "+-.0123456789eE");
+    return end;
+}
+
+/* Of a part that is a number. */
+static bool is_too_large(const char *part, size_t size)
+{
+    errno = 0;
+    if (strcspn(part, ".eE") < size)
+        return isinf(strtod(part, NULL));
+    (void)strtoll(part, NULL, 10);
+    return errno == ERANGE;
+}
+
+/* Numbers which jansson does not take, and nobody needs, are 0. */
+static json_t *read_large(struct sl_slice json)
+{
+    struct buffer text = BUFFER_INIT;
+    json_t *read = NULL;
+
+    for (size_t at = 0, end; at < json.size; at = end) {
+        end = part_end(json.data, at);
+        if (end - at > 1 && json.data[at] != '"' && is_too_large(json.data + at, end - at))
+            buffer_append_char(&text, '0');
+        else
+            buffer_append(&text, json.data + at, end - at);
+    }
+    if (!text.failed)
+        read = json_loadb(text.data, text.size, 0, NULL);
+    buffer_done(&text);
+    return read;
+}
+
+/* Ids may be integers in the JSON of a producer: clients get text, as from the social core. */
+static void say_ids(json_t *object)
+{
+    static const char *const names[] = {"id", "post", "user"};
+    const char *name;
+    json_t *member;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        member = json_object_get(object, names[i]);
+        if (json_is_integer(member))
+            json_object_set_new(object, names[i],
+                                json_sprintf("%" JSON_INTEGER_FORMAT, json_integer_value(member)));
+    }
+    json_object_foreach(object, name, member)
+    {
+        if (json_is_object(member))
+            say_ids(member);
+    }
+}
+
 json_t *event_json_read(const struct event *event)
 {
-    return json_loadb(event->json.data, event->json.size, 0, NULL);
+    json_error_t error;
+    json_t *json = json_loadb(event->json.data, event->json.size, 0, &error);
+
+    if (!json && json_error_code(&error) == json_error_numeric_overflow)
+        json = read_large(event->json);
+    say_ids(json);
+    return json;
 }
 
 struct sl_slice event_json_text(const json_t *object, const char *name)

@@ -102,11 +102,12 @@ static int read_count(const struct dialect_request *request, struct sl_slice tex
                       struct dialect_stream *asked, struct http_refusal *refusal)
 {
     bool is_negative = sl_slice_starts_with(text, SL_SLICE("-"));
-    struct sl_slice digits = sl_slice_from(text, is_negative);
+    struct sl_slice digits;
     uint64_t count = 0;
 
     if (!text.data)
         return 0;
+    digits = sl_slice_from(text, is_negative);
     for (size_t i = 0; i < digits.size && count <= COUNT_MAX; i++)
         count = digits.data[i] >= '0' && digits.data[i] <= '9'
                     ? count * 10 + (uint64_t)(digits.data[i] - '0')

@@ -76,6 +76,16 @@ def test_members_that_clients_need_are_there(gateway, publish):
     assert isinstance(status["user_id"], int) and int(deletion["delete"]["timestamp_ms"]) > 0
 
 
+def test_ids_may_be_integers_and_other_numbers_anything(gateway, publish):
+    with gateway.stream(FIREHOSE) as stream:
+        publish({"id": 114677036875790, "type": "post", "large": 10**40, "post": {
+            "id": 114677036875790, "user": {"id": 7}, "text": 'a "1e999" \\',
+            "reply_to": {"post": 114677036740608, "user": 9}}})
+        tweet = stream.next().json
+    assert (tweet["id"], tweet["id_str"], tweet["text"]) == (114677036875790, "114677036875790", 'a "1e999" \\')
+    assert (tweet["user"]["id_str"], tweet["in_reply_to_status_id_str"]) == ("7", "114677036740608")
+
+
 def test_a_repost_has_the_status_that_it_repeats(gateway, publish):
     with gateway.stream(FIREHOSE) as stream:
         publish(events.post(114677036875779, "again", repost_of={"post": "114677036740608", "user": "7",
