@@ -36,6 +36,7 @@ struct counter {
     uint32_t revision;                     /* of those that are told again */
     struct pick_bucket picks;              /* where it is picked */
     struct trends *trends[TREND_OF_COUNT]; /* of trends; NULL: not asked for */
+    unsigned to_tell_of;                   /* of trends: the kind that the bucket closes next */
     uint64_t silent_until;                 /* of trends nothing is told up to this id; else 0 */
     struct sl_cursor had;                  /* of what is picked nothing up to there is told */
     uint64_t until;                        /* of what is picked; 0: no end */
@@ -519,39 +520,63 @@ static struct event *tell_trends(const struct counter *counter, enum trend_of of
     return event;
 }
 
-/* The bucket's id is the last message's; who has some of them goes on with the next. 0; -ENOMEM. */
-static int tell_all_trends(struct counter *counter)
+/* 0; 1: not yet; -ENOMEM. */
+static int tell_kind(struct counter *counter, enum trend_of of, uint64_t id, size_t *work)
 {
-    uint64_t id = counter_open(counter) + 1 - trend_kinds(&counter->question.trends);
-    int r = 0;
+    uint64_t end_ms = counter->start_ms + counter->question.bucket_ms;
+    int r;
 
-    for (unsigned of = 0; r == 0 && of < TREND_OF_COUNT; of++) {
-        if (counter->trends[of] && id++ > counter->silent_until)
-            r = tell_event(counter, tell_trends(counter, (enum trend_of)of, id - 1), id - 1, 0);
-    }
-    return r;
+    if (id <= counter->silent_until)
+        return 0;
+    r = trends_survey(counter->trends[of], end_ms, work);
+    return r ? r : tell_event(counter, tell_trends(counter, of, id), id, 0);
 }
 
-static int close_counted(struct counter *counter)
+/* The bucket's id is the last message's; who has some of them goes on with the next. 0; 1: not yet;
+ * -ENOMEM. */
+static int tell_all_trends(struct counter *counter, size_t *work)
+{
+    uint64_t id = counter_open(counter) + 1 - trend_kinds(&counter->question.trends);
+
+    for (unsigned of = 0; of < TREND_OF_COUNT; of++) {
+        int r = 0;
+
+        if (!counter->trends[of])
+            continue;
+        if (of >= counter->to_tell_of)
+            r = tell_kind(counter, of, id, work);
+        if (r != 0)
+            return r;
+        if (of >= counter->to_tell_of)
+            counter->to_tell_of = of + 1;
+        id++;
+    }
+    counter->to_tell_of = 0;
+    return 0;
+}
+
+static int close_counted(struct counter *counter, size_t *work)
 {
     uint64_t id = counter_open(counter);
 
     if (id <= counter->told && !overlaps(&counter->retelling, counter->open_first, id))
         return 0;
     if (has_trends(counter))
-        return id > counter->silent_until ? tell_all_trends(counter) : 0;
+        return id > counter->silent_until ? tell_all_trends(counter, work) : 0;
     return tell_event(counter, tell(counter, false), id, 0);
 }
 
-int counter_close(struct counter *counter, uint64_t id)
+int counter_close(struct counter *counter, uint64_t id, size_t *work)
 {
     const struct count_question *question = &counter->question;
     uint64_t start_ms = counter->start_ms;
+    int r;
 
     assert(told_list_is_empty(&counter->to_tell) && counter_open(counter) < id);
     counter->told_to = told_to(counter);
-    if ((picks(counter) ? close_picks(counter) : close_counted(counter)) < 0)
-        return -ENOMEM;
+    r = picks(counter) ? close_picks(counter) : close_counted(counter, work);
+    if (r != 0)
+        return r;
     count_bucket_clear(&counter->bucket);
     start_ms += question->bucket_ms;
     if (picks(counter))

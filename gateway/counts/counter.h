@@ -56,9 +56,10 @@ int counter_add(struct counter *counter, struct event *event, const struct count
 void counter_gap(struct counter *counter, uint64_t from, uint64_t to, enum gap_reason reason);
 
 /* Closes the open bucket, which lies below `id`, and opens the next; where nothing is told of empty
- * ones, those below `id` are passed over. Nothing is left to tell before. 0; -ENOMEM: the counter
- * is no good any more. */
-int counter_close(struct counter *counter, uint64_t id);
+ * ones, those below `id` are passed over. Nothing is left to tell before. Trends take more work
+ * than one call should: no more is done than `*work` (trends.h), which is lessened. 0; 1: not yet,
+ * it is to be called again before anything is added; -ENOMEM: the counter is no good any more. */
+int counter_close(struct counter *counter, uint64_t id, size_t *work);
 /* What is to be told next; `*ret_before`: of who has all before it. The caller ends it with
  * told_done(). 1; 0: nothing is; -ENOMEM. */
 int counter_next(struct counter *counter, struct told *ret_told, struct sl_cursor *ret_before);

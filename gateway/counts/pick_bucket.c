@@ -15,7 +15,8 @@ struct picked {
     uint64_t rank;
     uint64_t key;     /* of the user or cell; else 0 */
     uint64_t post;    /* its id */
-    struct told told; /* .event NULL: the client has it */
+    struct told told; /* .event NULL: the client has it, or nobody gets it */
+    bool is_deleted;
 };
 
 static void clear(struct pick_bucket *bucket)
@@ -161,20 +162,18 @@ static uint64_t rank_of(const struct pick_question *question, const struct event
     return question->pick == PICK_FIRST ? event->id : ~event->id;
 }
 
-/* What is further back takes its place no more: that may have been let go of. */
+/* It keeps its place: what is further back does not take it, and has been let go of perhaps. */
 static void take_out(struct pick_bucket *bucket, uint64_t post)
 {
-    size_t at = 0;
+    for (size_t i = 0; i < bucket->count; i++) {
+        struct picked *picked = &bucket->picked[i];
+        uint64_t id = picked->told.id;
 
-    while (at < bucket->count && bucket->picked[at].post != post)
-        at++;
-    if (at == bucket->count)
-        return;
-    told_done(&bucket->picked[at].told);
-    bucket->picked[at] = bucket->picked[--bucket->count];
-    if (at < bucket->count) {
-        sift_up(bucket, at);
-        sift_down(bucket, at);
+        if (picked->post != post)
+            continue;
+        told_done(&picked->told);
+        picked->told.id = id;
+        picked->is_deleted = true;
     }
 }
 
@@ -236,6 +235,7 @@ int pick_bucket_close(struct pick_bucket *bucket, const struct pick_question *qu
         sent = bucket->matched < question->posts ? bucket->matched : question->posts;
     *ret_skipped = bucket->matched - sent;
     for (size_t i = 0; r == 0 && i < bucket->count; i++) {
+        *ret_skipped += bucket->picked[i].is_deleted;
         if (bucket->picked[i].told.event)
             r = told_list_append(told, &bucket->picked[i].told);
     }

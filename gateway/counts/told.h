@@ -32,6 +32,12 @@ void told_list_sort(struct told_list *list);
 /* false: there is none. The caller ends it with told_done(). */
 bool told_list_take(struct told_list *list, struct told *ret_told);
 
+/* NULL: there is none. */
+static inline const struct told *told_list_first(const struct told_list *list)
+{
+    return list->first < list->count ? &list->list[list->first] : NULL;
+}
+
 /* Without data: none. */
 static inline struct sl_slice told_tail(const struct told *told)
 {

@@ -1,7 +1,8 @@
 /* trend_slice.c - counters in the order of their numbers, and a table that finds them.
  *
  * A number grows by one, so a counter moves no further than to the front of those that it was equal
- * to, which a binary search finds. */
+ * to, which a binary search finds. Those that are kept in the end are selected (Hoare: "Find",
+ * 1961) before they are sorted: it is all one step. */
 #include "gateway/counts/trend_slice.h"
 
 #include <assert.h>
@@ -174,20 +175,75 @@ static void forget(struct trend_cell *cell)
     people_done(&cell->people);
 }
 
+static bool goes_before(const struct trend_slice *slice, uint32_t a, uint32_t b)
+{
+    return compare_cells(&slice->cells[a], &slice->cells[b]) < 0;
+}
+
+static void swap(uint32_t *a, uint32_t *b)
+{
+    uint32_t was = *a;
+
+    *a = *b;
+    *b = was;
+}
+
+/* The first TREND_KEPT of `order` are those that go before all others. No two are equal. */
+static void select_kept(struct trend_slice *slice)
+{
+    uint32_t *order = slice->order;
+    long low = 0, high = (long)slice->count - 1;
+
+    while (low < high) {
+        uint32_t pivot = order[low + (high - low) / 2];
+        long i = low, j = high;
+
+        while (i <= j) {
+            while (goes_before(slice, order[i], pivot))
+                i++;
+            while (goes_before(slice, pivot, order[j]))
+                j--;
+            if (i <= j)
+                swap(&order[i++], &order[j--]);
+        }
+        if (TREND_KEPT <= j)
+            high = j;
+        else if (TREND_KEPT >= i)
+            low = i;
+        else
+            return;
+    }
+}
+
+static void keep_some(struct trend_slice *slice)
+{
+    size_t kept = 0;
+
+    select_kept(slice);
+    for (size_t i = 0; i < slice->count; i++)
+        slice->cells[slice->order[i]].place = (uint32_t)i;
+    for (size_t i = 0; i < slice->count; i++) {
+        struct trend_cell *cell = &slice->cells[i];
+
+        if (cell->place < TREND_KEPT) {
+            slice->cells[kept++] = *cell;
+            continue;
+        }
+        slice->error = cell->posts > slice->error ? cell->posts : slice->error;
+        forget(cell);
+    }
+    slice->count = kept;
+    qsort(slice->cells, kept, sizeof(*slice->cells), compare_cells);
+}
+
 void trend_slice_close(struct trend_slice *slice)
 {
     struct trend_cell *less;
 
     for (size_t i = 0; i < slice->count; i++)
         slice->cells[i].users = (uint32_t)people_count(&slice->cells[i].people);
-    if (slice->count > TREND_KEPT)
-        qsort(slice->cells, slice->count, sizeof(*slice->cells), compare_cells);
-    for (; slice->count > TREND_KEPT; slice->count--) {
-        struct trend_cell *cell = &slice->cells[slice->count - 1];
-
-        slice->error = cell->posts > slice->error ? cell->posts : slice->error;
-        forget(cell);
-    }
+    if (slice->count > TREND_KEPT && slice->order)
+        keep_some(slice);
     mem_free(slice->order);
     mem_free(slice->heads);
     slice->order = slice->heads = NULL;

@@ -1,7 +1,8 @@
 /* trends.c - slices in a ring, and a table of all terms of a window for as long as it is told.
  *
  * Unions of users cost the most, so they are made only for terms that could be among those told:
- * the users of the slices bound those of the window from both sides. */
+ * the users of the slices bound those of the window from both sides. The table is made, and looked
+ * through, in as many steps as the caller likes. */
 #include "gateway/counts/trends.h"
 
 #include <assert.h>
@@ -15,7 +16,15 @@
 #include "gateway/counts/trend_slice.h"
 #include "src/model/id.h"
 
-enum { SLICES = 2 * TREND_PARTS, NONE = -1 };
+enum {
+    SLICES = 2 * TREND_PARTS,
+    NONE = -1,
+    CLOSE_WORK = 4096, /* of closing a slice */
+    BEGIN_WORK = 1024, /* of beginning to survey */
+    PRINT_WORK = 1024, /* of those that are told */
+    UNION_WORK = 10,   /* of a union of users, */
+    MENTION_WORK = 3   /* and of each set in it */
+};
 
 static_assert((int)TREND_PARTS <= (int)PEOPLE_SETS_MAX, "a union has all parts");
 static_assert((int)TREND_OF_HASHTAGS == (int)SL_TERM_HASHTAG &&
@@ -27,10 +36,15 @@ static_assert((int)TREND_OF_HASHTAGS == (int)SL_TERM_HASHTAG &&
 
 static const double smoothing_posts = 100, smoothing_users = 0.5;
 
+struct survey;
+
 struct trends {
     struct trend_question question;
     enum trend_of of;
-    uint64_t newest; /* number of the slice since 1970 that is open; 0: none yet */
+    uint64_t newest;       /* number of the slice since 1970 that is open; 0: none yet */
+    uint64_t over;         /* that of the one before, until it has been closed; else 0 */
+    unsigned posts_to_go;  /* until it is, unless something is told before */
+    struct survey *survey; /* of what is to be told; NULL: none has begun */
     struct trend_slice slices[SLICES]; /* by number */
 };
 
@@ -45,10 +59,13 @@ struct trends *trends_new(const struct trend_question *question, enum trend_of o
     return trends;
 }
 
+static void survey_free(struct survey *survey);
+
 void trends_free(struct trends *trends)
 {
     if (!trends)
         return;
+    survey_free(trends->survey);
     for (size_t i = 0; i < SLICES; i++)
         trend_slice_done(&trends->slices[i]);
     mem_free(trends);
@@ -61,10 +78,20 @@ static struct trend_slice *slice_of(struct trends *trends, uint64_t number)
     return &trends->slices[number % SLICES];
 }
 
+static void close_over(struct trends *trends)
+{
+    if (trends->over)
+        trend_slice_close(slice_of(trends, trends->over));
+    trends->over = 0;
+}
+
+/* Kinds that are counted together close their slices with one post after the other: it takes half a
+ * millisecond. */
 static void advance(struct trends *trends, uint64_t number)
 {
-    if (trends->newest)
-        trend_slice_close(slice_of(trends, trends->newest));
+    close_over(trends);
+    trends->over = trends->newest;
+    trends->posts_to_go = trends->of;
     for (uint64_t i = 1; i <= SLICES && trends->newest + i <= number; i++)
         trend_slice_done(slice_of(trends, trends->newest + i));
     trends->newest = number;
@@ -102,8 +129,11 @@ int trends_add(struct trends *trends, const struct event *post, const struct sl_
     char room[TREND_TERM_BYTES];
     struct sl_term term;
 
+    assert(!trends->survey);
     if (number > trends->newest)
         advance(trends, number);
+    else if (trends->over && trends->posts_to_go-- == 0)
+        close_over(trends);
     slice->posts++;
     for (size_t at = 0; sl_words_next_term(words, (enum sl_term_kind)trends->of, &at, &term);) {
         struct sl_slice text = whole(&term, room);
@@ -132,13 +162,24 @@ struct term {
     int32_t next;     /* of the same head; NONE */
 };
 
+struct rising {
+    const struct term *term;
+    uint64_t users, before;
+    int64_t score; /* in tenths */
+};
+
 struct survey {
+    uint64_t last; /* number of the last slice of the window */
     struct term *terms;
     struct mention *mentions;
     int32_t *heads;
     size_t term_count, mention_count, head_count; /* heads: a power of two */
     uint64_t posts, posts_before;
-    double rate; /* of the posts, to those before */
+    double rate;         /* of the posts, to those before */
+    size_t slice, cell;  /* of the slices, the newest first: noted up to there */
+    size_t looked_at;    /* of the terms */
+    size_t rising_count; /* of those up to there */
+    struct rising rising[TREND_LIMIT_MAX];
     struct people_union people;
 };
 
@@ -180,33 +221,61 @@ static void note(struct survey *survey, struct term *term, const struct trend_ce
     *least = users > *least ? users : *least;
 }
 
-/* The slices of the window first: of before it, only their terms matter. */
-static void note_slice(struct survey *survey, const struct trend_slice *slice, int32_t part)
+static void note_cell(struct survey *survey, const struct trend_cell *cell, bool is_open,
+                      int32_t part)
 {
-    for (size_t i = 0; i < slice->count; i++) {
-        const struct trend_cell *cell = &slice->cells[i];
-        struct term *term = find(survey, cell);
+    struct term *term = find(survey, cell);
 
-        if (!term && part != NONE)
-            term = add(survey, cell);
-        if (term)
-            note(survey, term, cell, slice->order != NULL, part);
-    }
-    *(part == NONE ? &survey->posts_before : &survey->posts) += slice->posts;
+    if (!term && part != NONE)
+        term = add(survey, cell);
+    if (term)
+        note(survey, term, cell, is_open, part);
 }
 
-static void survey_done(struct survey *survey)
+/* The slices of the window first: of before it, only their terms matter. */
+static void note_slices(struct trends *trends, struct survey *survey, size_t *work)
 {
+    while (survey->slice < SLICES) {
+        const struct trend_slice *slice = slice_of(trends, survey->last - survey->slice);
+        bool is_before = survey->slice >= TREND_PARTS;
+        int32_t part = is_before ? NONE : (int32_t)(TREND_PARTS - 1 - survey->slice);
+
+        for (; survey->cell<slice->count && * work> 0; survey->cell++, --*work)
+            note_cell(survey, &slice->cells[survey->cell], slice->order != NULL, part);
+        if (survey->cell < slice->count)
+            return;
+        *(is_before ? &survey->posts_before : &survey->posts) += slice->posts;
+        survey->slice++;
+        survey->cell = 0;
+    }
+}
+
+static void survey_free(struct survey *survey)
+{
+    if (!survey)
+        return;
     mem_free(survey->terms);
     mem_free(survey->mentions);
     mem_free(survey->heads);
+    mem_free(survey);
+}
+
+static void survey_end(struct trends *trends)
+{
+    survey_free(trends->survey);
+    trends->survey = NULL;
 }
 
 /* Of the window whose last slice is `last`. 0; -ENOMEM. */
-static int survey_begin(struct trends *trends, uint64_t last, struct survey *survey)
+static int survey_begin(struct trends *trends, uint64_t last)
 {
+    struct survey *survey = mem_zalloc(sizeof(*survey));
     size_t terms = 1, mentions = 1;
 
+    if (!survey)
+        return -ENOMEM;
+    trends->survey = survey;
+    survey->last = last;
     for (uint64_t i = 0; i < SLICES; i++) {
         size_t count = slice_of(trends, last - i)->count;
 
@@ -218,24 +287,20 @@ static int survey_begin(struct trends *trends, uint64_t last, struct survey *sur
     survey->terms = mem_alloc(terms * sizeof(*survey->terms));
     survey->mentions = mem_alloc(mentions * sizeof(*survey->mentions));
     survey->heads = mem_alloc(survey->head_count * sizeof(*survey->heads));
-    if (!survey->terms || !survey->mentions || !survey->heads)
+    if (!survey->terms || !survey->mentions || !survey->heads) {
+        survey_end(trends);
         return -ENOMEM;
+    }
     memset(survey->heads, 0xff, survey->head_count * sizeof(*survey->heads)); /* NONE */
-    for (uint64_t i = 0; i < SLICES; i++)
-        note_slice(survey, slice_of(trends, last - i),
-                   i < TREND_PARTS ? (int32_t)(TREND_PARTS - 1 - i) : NONE);
-    survey->rate = ((double)survey->posts + smoothing_posts) /
-                   ((double)survey->posts_before + smoothing_posts);
     return 0;
 }
 
 /* --- those that rise most --- */
 
-struct rising {
-    const struct term *term;
-    uint64_t users, before;
-    int64_t score; /* in tenths */
-};
+static void spend(size_t *work, size_t units)
+{
+    *work -= units < *work ? units : *work;
+}
 
 static double square(double x)
 {
@@ -263,12 +328,15 @@ static uint64_t clamp(uint64_t number, uint64_t least, uint64_t most)
 
 /* Of the term in the window, or before. */
 static uint64_t users_of(struct survey *survey, const struct term *term, bool before,
-                         bool *ret_is_estimated)
+                         bool *ret_is_estimated, size_t *work)
 {
     people_union_begin(&survey->people);
+    spend(work, UNION_WORK);
     for (int32_t i = term->mentions; i != NONE; i = survey->mentions[i].next) {
-        if ((survey->mentions[i].part == NONE) == before)
-            people_union_add(&survey->people, &survey->mentions[i].cell->people);
+        if ((survey->mentions[i].part == NONE) != before)
+            continue;
+        people_union_add(&survey->people, &survey->mentions[i].cell->people);
+        spend(work, MENTION_WORK);
     }
     *ret_is_estimated = survey->people.is_estimated;
     return people_union_count(&survey->people);
@@ -314,28 +382,54 @@ static bool could_rise(const struct survey *survey, enum trend_of of, const stru
     return score(survey->rate, term->users_most, false, term->before_least, false) >= least;
 }
 
-static size_t find_rising(struct trends *trends, struct survey *survey,
-                          struct rising list[static TREND_LIMIT_MAX])
+static void look_at(struct trends *trends, struct survey *survey, const struct term *term,
+                    size_t *work)
 {
-    size_t count = 0, limit = trends->question.limit;
+    size_t limit = trends->question.limit, count = survey->rising_count;
+    struct rising rising = {.term = term};
+    bool is_estimated, was_estimated;
 
-    for (size_t i = 0; i < survey->term_count; i++) {
-        const struct term *term = &survey->terms[i];
-        struct rising rising = {.term = term};
-        bool is_estimated, was_estimated;
+    if (!could_rise(survey, trends->of, term, count == limit ? survey->rising[limit - 1].score : 1))
+        return;
+    rising.users = clamp(users_of(survey, term, false, &is_estimated, work), term->users_least,
+                         term->users_most);
+    rising.before = clamp(users_of(survey, term, true, &was_estimated, work), term->before_least,
+                          term->before_most);
+    rising.score = score(survey->rate, rising.users, is_estimated, rising.before, was_estimated);
+    if (rising.users >= TREND_USERS_MIN && rising.score > 0)
+        insert(survey->rising, &survey->rising_count, limit, &rising);
+}
 
-        if (!could_rise(survey, trends->of, term, count == limit ? list[limit - 1].score : 1))
-            continue;
-        rising.users = clamp(users_of(survey, term, false, &is_estimated), term->users_least,
-                             term->users_most);
-        rising.before = clamp(users_of(survey, term, true, &was_estimated), term->before_least,
-                              term->before_most);
-        rising.score =
-            score(survey->rate, rising.users, is_estimated, rising.before, was_estimated);
-        if (rising.users >= TREND_USERS_MIN && rising.score > 0)
-            insert(list, &count, limit, &rising);
+int trends_survey(struct trends *trends, uint64_t end_ms, size_t *work)
+{
+    uint64_t last = trend_slices_until(&trends->question, end_ms) - 1;
+    struct survey *survey = trends->survey;
+
+    if (!survey && last > trends->newest)
+        advance(trends, last);
+    if (trends->over) {
+        close_over(trends);
+        spend(work, CLOSE_WORK);
     }
-    return count;
+    if (*work == 0)
+        return 1;
+    if (!survey) {
+        spend(work, BEGIN_WORK);
+        if (survey_begin(trends, last) < 0)
+            return -ENOMEM;
+        survey = trends->survey;
+    }
+    assert(survey->last == last);
+    note_slices(trends, survey, work);
+    if (survey->slice < SLICES)
+        return 1;
+    survey->rate = ((double)survey->posts + smoothing_posts) /
+                   ((double)survey->posts_before + smoothing_posts);
+    for (; survey->looked_at<survey->term_count && * work> 0; survey->looked_at++) {
+        spend(work, 1);
+        look_at(trends, survey, &survey->terms[survey->looked_at], work);
+    }
+    return survey->looked_at < survey->term_count;
 }
 
 /* --- told --- */
@@ -406,25 +500,22 @@ static uint64_t error_of(struct trends *trends, uint64_t last)
 
 void trends_print(struct trends *trends, uint64_t end_ms, struct buffer *json)
 {
-    uint64_t last = trend_slices_until(&trends->question, end_ms) - 1;
-    struct rising list[TREND_LIMIT_MAX];
-    struct survey survey = {0};
-    size_t count = 0;
+    const struct survey *survey;
+    size_t work = SIZE_MAX;
 
-    if (last > trends->newest)
-        advance(trends, last);
-    if (survey_begin(trends, last, &survey) < 0)
+    if (trends_survey(trends, end_ms, &work) < 0) {
         json->failed = true;
-    else
-        count = find_rising(trends, &survey, list);
+        return;
+    }
+    survey = trends->survey;
     buffer_append_str(json, "\"error\":");
-    buffer_append_decimal(json, error_of(trends, last));
+    buffer_append_decimal(json, error_of(trends, survey->last));
     buffer_append_str(json, ",\"terms\":[");
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < survey->rising_count; i++) {
         if (i)
             buffer_append_char(json, ',');
-        print_rising(trends, &survey, &list[i], json);
+        print_rising(trends, survey, &survey->rising[i], json);
     }
     buffer_append_char(json, ']');
-    survey_done(&survey);
+    survey_end(trends);
 }

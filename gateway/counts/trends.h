@@ -49,7 +49,11 @@ bool trends_can_add(const struct trends *trends, const struct event *post);
 /* A post, whose words have been read, in the order of ids. 0; -ENOMEM: it is no good any more. */
 int trends_add(struct trends *trends, const struct event *post, const struct sl_words *words);
 
-/* What ends at this Unix time: all before it has been added, and nothing behind it. Appends
- * "error":N,"terms":[...]; nothing older than its past may be asked for after that. `json` is
- * failed when memory ran out. */
+/* Looks through what ends at this Unix time: all before it has been added, and nothing behind it.
+ * Does no more than `*work`, which is lessened: units of looking at a term of a slice, some ten of
+ * them a microsecond. 0: it can be printed; 1: call it again, and add nothing before; -ENOMEM. */
+int trends_survey(struct trends *trends, uint64_t end_ms, size_t *work);
+/* Appends "error":N,"terms":[...] of what ends then; all of it is surveyed before, if that has not
+ * been done. Nothing older than its past may be asked for after that. `json` is failed when memory
+ * ran out. */
 void trends_print(struct trends *trends, uint64_t end_ms, struct buffer *json);

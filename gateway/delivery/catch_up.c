@@ -343,10 +343,11 @@ static void look_back(struct catcher *catcher)
 /* It has read everything. */
 static void arrive(struct catcher *catcher)
 {
-    bool waits_for_source =
-        catcher->counter && catcher->lane->source && !lane_source_is_live(catcher->lane);
+    const struct lane *lane = catcher->lane;
+    bool waits =
+        lane->source ? !lane_is_settled(lane->source) : lane->counter && !lane_is_settled(lane);
 
-    if (catcher->counter && counter_is_in_step(catcher->counter) && !waits_for_source)
+    if (catcher->counter && counter_is_in_step(catcher->counter) && !waits)
         go_live(catcher);
     else if (catcher->counter)
         catcher_enter(catcher, CATCHER_WAITS_FOR_HEAD); /* until its bucket is over */

@@ -9,7 +9,10 @@
 
 #include "gateway/delivery/catcher_parts.h"
 
-enum { COUNT_COST = 64 /* counting an event, or closing a bucket, costs as much as these bytes */ };
+enum {
+    COUNT_COST = 64,  /* counting an event, or closing a bucket, costs as much as these bytes */
+    STEP_WORK = 2048, /* of closing one, in units of trends.h: some tenths of a millisecond */
+};
 
 /* The event at hand, over which it may have fallen behind, has not passed: it is to come. */
 static void take_seam(struct catcher *catcher)
@@ -139,6 +142,7 @@ enum progress catcher_close_buckets(struct catcher *catcher)
     uint64_t bytes_before = catcher->outbox.bytes;
 
     for (;;) {
+        size_t work = STEP_WORK;
         int r;
 
         if (!catcher_has_room(catcher, bytes_before))
@@ -148,7 +152,7 @@ enum progress catcher_close_buckets(struct catcher *catcher)
             if (counter_open(catcher->counter) >= catcher->close_to)
                 return PROGRESS;
             catch_up_spend(catcher->catch_up, COUNT_COST);
-            r = counter_close(catcher->counter, catcher->close_to);
+            r = counter_close(catcher->counter, catcher->close_to, &work);
         }
         if (r < 0)
             return PROGRESS_OUT_OF_MEMORY;

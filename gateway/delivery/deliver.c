@@ -14,7 +14,10 @@
 #include "gateway/delivery/deliver_parts.h"
 #include "src/model/id.h"
 
-enum { MAX_WAITING_BYTES = 4 << 20 /* of one home feed whose set is being read */ };
+enum {
+    MAX_WAITING_BYTES = 4 << 20, /* of one home feed whose set is being read */
+    CLOSE_TURN_WORK = 4096 /* of closing buckets in a turn of the loop, in units of trends.h */
+};
 
 static void free_handle(uv_handle_t *handle)
 {
@@ -62,6 +65,8 @@ struct deliver *deliver_new(const struct deliver_settings *settings)
     list_init(&deliver->all_lanes);
     list_init(&deliver->owing);
     list_init(&deliver->counting);
+    list_init(&deliver->closing);
+    deliver->close_work = CLOSE_TURN_WORK;
     list_init(&deliver->miscounted);
     list_init(&deliver->trend_sources);
     list_init(&deliver->sampling);
@@ -78,17 +83,20 @@ struct deliver *deliver_new(const struct deliver_settings *settings)
     deliver->first_removal = NO_SUBSCRIPTION;
     deliver->timer = mem_zalloc(sizeof(*deliver->timer));
     deliver->remover = mem_zalloc(sizeof(*deliver->remover));
+    deliver->closer = mem_zalloc(sizeof(*deliver->closer));
     deliver->refresher = mem_zalloc(sizeof(*deliver->refresher));
     deliver->sampler = mem_zalloc(sizeof(*deliver->sampler));
     if (!deliver->words || !deliver->index || !deliver->matches || !deliver->lanes ||
         !deliver->home || !deliver->catch_up || !deliver->timer || !deliver->remover ||
-        !deliver->refresher || !deliver->sampler ||
+        !deliver->closer || !deliver->refresher || !deliver->sampler ||
         (settings->compression.level > 0 && !deliver->compressor)) {
         mem_free(deliver->timer);
         mem_free(deliver->remover);
+        mem_free(deliver->closer);
         mem_free(deliver->refresher);
         mem_free(deliver->sampler);
         deliver->sampler = NULL;
+        deliver->closer = NULL;
         deliver->refresher = NULL;
         deliver->timer = NULL;
         deliver->remover = NULL;
@@ -97,10 +105,11 @@ struct deliver *deliver_new(const struct deliver_settings *settings)
     }
     uv_timer_init(settings->loop, deliver->timer);
     uv_idle_init(settings->loop, deliver->remover);
+    uv_idle_init(settings->loop, deliver->closer);
     uv_timer_init(settings->loop, deliver->refresher);
     uv_timer_init(settings->loop, deliver->sampler);
     deliver->timer->data = deliver->remover->data = deliver;
-    deliver->refresher->data = deliver->sampler->data = deliver;
+    deliver->refresher->data = deliver->sampler->data = deliver->closer->data = deliver;
     return deliver;
 }
 
@@ -119,6 +128,8 @@ void deliver_free(struct deliver *deliver)
         uv_close((uv_handle_t *)deliver->timer, free_handle);
     if (deliver->remover)
         uv_close((uv_handle_t *)deliver->remover, free_handle);
+    if (deliver->closer)
+        uv_close((uv_handle_t *)deliver->closer, free_handle);
     if (deliver->refresher)
         uv_close((uv_handle_t *)deliver->refresher, free_handle);
     if (deliver->sampler)
@@ -370,11 +381,39 @@ static uint64_t newest_up_to(const struct ring *ring, uint64_t id)
     return newest;
 }
 
+/* --- buckets that are over --- */
+
+static void on_closing(uv_idle_t *closer);
+
+/* Of what the turn has for it; the rest is done in the next ones. */
+static void close_some(struct deliver *deliver)
+{
+    if (list_is_empty(&deliver->closing))
+        return;
+    if (counts_go_on(deliver, &deliver->close_work))
+        uv_idle_start(deliver->closer, on_closing);
+}
+
+static void on_closing(uv_idle_t *closer)
+{
+    struct deliver *deliver = closer->data;
+
+    deliver->close_work = CLOSE_TURN_WORK;
+    close_some(deliver);
+    if (list_is_empty(&deliver->closing))
+        uv_idle_stop(closer);
+    catch_up_wake_counting(deliver->catch_up);
+    deliver_turn_end(deliver);
+}
+
+/* --- what has passed, by order --- */
+
 void deliver_set_watermark(struct deliver *deliver, uint64_t id)
 {
     const uint64_t newest = newest_up_to(&deliver->ring, id);
 
     counts_close(deliver, id);
+    close_some(deliver);
     catch_up_wake_counting(deliver->catch_up);
     if (id < deliver->passed.id)
         return;
@@ -478,6 +517,7 @@ void deliver_event(struct deliver *deliver, struct event *event)
         match_filters(deliver, placed);
     pass(deliver, placed->shard, placed->id);
     event_unref(placed);
+    close_some(deliver);
 }
 
 static void count_again(void *owner, struct client *client)
@@ -490,6 +530,9 @@ static void count_again(void *owner, struct client *client)
 /* What these lanes have told does not hold any more. */
 static void count_miscounted(struct deliver *deliver)
 {
+    if (list_is_empty(&deliver->miscounted))
+        return;
+    catch_up_wake_counting(deliver->catch_up); /* who waits for them to be settled */
     LIST_EACH(&deliver->miscounted, node)
     {
         struct lane *lane = LIST_OWNER(node, struct lane, miscounted);
@@ -504,6 +547,9 @@ static void count_miscounted(struct deliver *deliver)
 
 void deliver_turn_end(struct deliver *deliver)
 {
+    close_some(deliver); /* what was held elsewhere */
+    if (list_is_empty(&deliver->closing))
+        deliver->close_work = CLOSE_TURN_WORK;
     count_miscounted(deliver);
     metric_set(deliver->settings.metrics, METRIC_TREND_SKETCHES, deliver_trend_sketches(deliver));
     pace_turn_end(deliver);
@@ -511,6 +557,11 @@ void deliver_turn_end(struct deliver *deliver)
 
 void deliver_flush_all(struct deliver *deliver)
 {
+    size_t work;
+
+    do
+        work = SIZE_MAX;
+    while (counts_go_on(deliver, &work));
     count_miscounted(deliver);
     pace_flush_all(deliver);
 }

@@ -66,15 +66,18 @@ struct deliver {
     void (*overrun)(struct client *client); /* it is owed too much */
     bool has_begun;                         /* all shards were known alike, once */
     struct list counting;                   /* lanes with a counter */
+    struct list closing;    /* lanes that have buckets to close, one after the other */
+    uv_idle_t *closer;      /* runs while there are any */
+    size_t close_work;      /* that is left of this turn's, in units of trends.h */
     struct list miscounted; /* lanes whose clients count again at the end of the turn */
     struct list trend_sources;
     struct list sampling;      /* clients that would rather be sent a part than fall behind */
     struct list sampled_lanes; /* of which a part is sent */
     uv_timer_t *sampler;       /* runs while there are such clients */
-    bool is_ending;        /* nothing goes on that nobody asks for */
-    uv_timer_t *refresher; /* for lanes that tell of the open bucket */
-    uint64_t closed;       /* everything at or below this id has passed */
-    uint64_t next_close;   /* the id of the first bucket of all lanes that is to be closed */
+    bool is_ending;            /* nothing goes on that nobody asks for */
+    uv_timer_t *refresher;     /* for lanes that tell of the open bucket */
+    uint64_t closed;           /* everything at or below this id has passed */
+    uint64_t next_close;       /* the id of the first bucket of all lanes that is to be closed */
     uint64_t lanes_made;
     size_t event_bytes;     /* of all events that are kept or that somebody is owed */
     struct position passed; /* what has, by the ids of events */
@@ -150,8 +153,11 @@ void sampling_leave(struct deliver *deliver, struct client *client);
 void sampling_tell(struct deliver *deliver);
 void sampling_move(struct deliver *deliver, struct client *client, int direction);
 
-/* Everything at or below `id` has passed. */
+/* Everything at or below `id` has passed: lanes are to close what is over. */
 void counts_close(struct deliver *deliver, uint64_t id);
+/* They do, as far as there is work to spend, and time. Not while an event is matched. true: there
+ * is more to do. */
+bool counts_go_on(struct deliver *deliver, size_t *work);
 
 /* Writes what may go out now. */
 void pace_turn_end(struct deliver *deliver);

@@ -79,11 +79,14 @@ void lane_free(struct lane *lane)
     rule_set_free(lane->rules);
     if (lane->counter)
         list_remove(&deliver->counting, &lane->counting);
+    if (list_contains(&lane->closing))
+        list_remove(&deliver->closing, &lane->closing);
     if (list_contains(&lane->miscounted))
         list_remove(&deliver->miscounted, &lane->miscounted);
     if (list_contains(&lane->sampled))
         list_remove(&deliver->sampled_lanes, &lane->sampled);
     counter_free(lane->counter);
+    told_list_done(&lane->held);
     home_unwatch(deliver->home, &lane->watch);
     pace_unqueue(deliver, &lane->outbox);
     if (list_contains(&lane->owing))

@@ -37,6 +37,8 @@ struct lane {
     struct list_node touched;       /* rules of it have matched the event at hand */
     struct list_node judging;       /* of deliver: it has one filter, and clients that catch up */
     struct list_node counting;      /* of deliver: it has a counter */
+    struct list_node closing;       /* of deliver: buckets of it are over, or events are held */
+    struct told_list held;          /* .id: all up to this had passed when the event came */
     struct list_node miscounted;    /* of deliver: what it has told does not hold any more */
     uint64_t refreshed_ms;          /* clock of the loop: when the open bucket was told last */
     struct list_node outlet;        /* of that: it is told what is found */
@@ -94,8 +96,8 @@ void lane_drop_counter(struct lane *lane);
 
 /* The words of the event, where trends are counted. 0; -ENOMEM. */
 int lane_read_words(struct lane *lane, const struct event *event, struct count_keys *keys);
-/* Does the lane that finds its trends count what passes, with nothing to be told again? */
-bool lane_source_is_live(const struct lane *lane);
+/* Does it count what passes, with nothing to be told again, or yet? */
+bool lane_is_settled(const struct lane *lane);
 /* Of a lane that finds trends: owes its outlets' live clients what was found. */
 void lane_tell_outlets(struct lane *lane, const struct told *told, const struct sl_cursor *before);
 

@@ -4,23 +4,29 @@
  * A lane has a counter while clients of it are live; the first to become live brings it, complete
  * from the start of the open bucket on. A bucket is closed when everything up to its end has
  * passed. What a lane has told wrongly its clients count again, each by itself, from the log
- * (catcher_count.c), and the lane begins anew with the first that has done so. */
+ * (catcher_count.c), and the lane begins anew with the first that has done so.
+ *
+ * The buckets of all lanes end at the same moment, so they are closed a few in a turn of the loop.
+ * What passes meanwhile of a lane that has yet to close is held, with how far everything had passed
+ * then: so the lane closes and counts in the same order as it would have at once. */
 #include <assert.h>
 #include <errno.h>
 
+#include "base/clock.h"
 #include "gateway/delivery/deliver_parts.h"
 
-enum { CLOSE_AT_ONCE = 64 /* after a long silence the rest is read like anything old */ };
+enum {
+    CLOSE_AT_ONCE = 64, /* after a long silence the rest is read like anything old */
+    CLOSE_WORK = 64,    /* of closing a bucket, in units of trends.h */
+    HELD_WORK = 8,      /* of counting an event that was held */
+    STEP_WORK = 512,    /* of trends, between two looks at the clock */
+    CLOSE_US = 600      /* a turn closes no longer than this, however slow it is */
+};
 
 void lane_recount(struct lane *lane)
 {
     if (!list_contains(&lane->miscounted))
         list_append(&lane->deliver->miscounted, &lane->miscounted);
-}
-
-bool lane_source_is_live(const struct lane *lane)
-{
-    return lane->source->counter && !list_contains(&lane->source->miscounted);
 }
 
 int lane_read_words(struct lane *lane, const struct event *event, struct count_keys *keys)
@@ -61,37 +67,162 @@ static int tell(struct lane *lane)
     return r;
 }
 
-/* Buckets with ids below `id`. false: it counts again, at the end of the turn. */
-static bool close_buckets(struct lane *lane, uint64_t id)
+static void forget_held(struct lane *lane)
 {
-    for (int i = 0; counter_open(lane->counter) < id; i++) {
-        if (client_is_beyond(lane->until, counter_open(lane->counter)))
-            return true; /* all is told that its clients want */
-        if (i == CLOSE_AT_ONCE || counter_close(lane->counter, id) < 0 || tell(lane) < 0) {
-            lane_recount(lane);
-            return false;
-        }
+    if (list_contains(&lane->closing))
+        list_remove(&lane->deliver->closing, &lane->closing);
+    told_list_done(&lane->held);
+}
+
+/* Buckets with ids below this one are closed next. */
+static uint64_t close_to(const struct lane *lane)
+{
+    const struct told *next = told_list_first(&lane->held);
+    uint64_t passed = next ? next->id : lane->deliver->closed;
+    uint64_t to = lane_is_ready(lane) ? passed + 1 : 0;
+
+    return next && next->event->id > to ? next->event->id : to;
+}
+
+static bool is_long_over(const struct lane *lane, uint64_t to)
+{
+    uint64_t open_ms = sl_id_time_ms(counter_open(lane->counter));
+
+    return lane_counts(lane) &&
+           sl_id_time_ms(to) > open_ms + CLOSE_AT_ONCE * lane->question.bucket_ms;
+}
+
+static void count(struct lane *lane, struct event *event, const struct count_keys *keys,
+                  struct sl_slice tail)
+{
+    if (counter_add(lane->counter, event, keys, tail) < 0 || tell(lane) < 0)
+        outbox_evict_all(&lane->outbox, DISCONNECT_INTERNAL);
+}
+
+/* Its words, and what its rules say, are found once more. */
+static void count_held(struct lane *lane, struct event *event)
+{
+    struct count_keys keys = {.words = lane->deliver->words};
+    struct sl_slice tail = SL_SLICE_NONE;
+    int r = 1;
+
+    if (lane->rules || lane->question.trends.window_ms)
+        r = sl_words_read(lane->deliver->words, &event->view) < 0 ? -ENOMEM : 1;
+    if (r > 0 && lane->rules)
+        r = rule_set_wants(lane->rules, event, lane->deliver->words, &tail);
+    if (r > 0 && lane->rules)
+        keys = rule_set_hits(lane->rules);
+    if (r > 0)
+        count(lane, event, &keys, tail);
+    if (r < 0)
+        outbox_evict_all(&lane->outbox, DISCONNECT_INTERNAL);
+}
+
+static void spend(size_t *work, size_t units)
+{
+    *work -= units < *work ? units : *work;
+}
+
+/* 0: a bucket is closed, or a step nearer to it; -ENOMEM, or it is better counted again. */
+static int close_bucket(struct lane *lane, uint64_t to, size_t *work)
+{
+    size_t left = STEP_WORK;
+
+    if (is_long_over(lane, to) || counter_close(lane->counter, to, &left) < 0)
+        return -ENOMEM;
+    spend(work, CLOSE_WORK + STEP_WORK - left);
+    return tell(lane);
+}
+
+/* The next bucket, or a part of it, or the next event that is held. false: there is none. */
+static bool close_next(struct lane *lane, size_t *work)
+{
+    uint64_t to = close_to(lane), open = counter_open(lane->counter);
+    struct told next;
+
+    if (open < to && !client_is_beyond(lane->until, open)) {
+        if (close_bucket(lane, to, work) == 0)
+            return true;
+        lane_recount(lane);
+        return false;
     }
+    if (!told_list_take(&lane->held, &next))
+        return false;
+    spend(work, HELD_WORK);
+    count_held(lane, next.event);
+    told_done(&next);
     return true;
 }
 
+static void close_not_before(struct deliver *deliver, uint64_t id)
+{
+    if (id < deliver->next_close)
+        deliver->next_close = id;
+}
+
+/* As far as there is work to spend, and time. */
+static void close_some(struct lane *lane, size_t *work, uint64_t until_us)
+{
+    while (*work > 0) {
+        if (!close_next(lane, work)) {
+            forget_held(lane);
+            close_not_before(lane->deliver, counter_open(lane->counter));
+            if (counter_retell_from(lane->counter))
+                lane_recount(lane);
+            return;
+        }
+        if (until_us < UINT64_MAX && clock_monotonic_us() > until_us)
+            *work = 0;
+    }
+}
+
+static void settle(struct lane *lane)
+{
+    size_t work = SIZE_MAX;
+
+    if (list_contains(&lane->closing))
+        close_some(lane, &work, UINT64_MAX);
+}
+
+bool lane_is_settled(const struct lane *lane)
+{
+    return lane->counter && !list_contains(&lane->miscounted) && !list_contains(&lane->closing);
+}
+
+/* 0; -ENOMEM. */
+static int hold(struct lane *lane, struct event *event)
+{
+    struct told held = {.event = event_ref(event), .id = lane->deliver->closed};
+
+    if (!list_contains(&lane->closing))
+        list_append(&lane->deliver->closing, &lane->closing);
+    return told_list_append(&lane->held, &held);
+}
+
+/* Nothing is closed here, among those whom an event matches, who share its words. */
 static void count_event(struct lane *lane, struct event *event, struct sl_slice tail)
 {
     struct count_keys keys = {.words = lane->deliver->words}; /* they are the event's */
 
+    if (client_is_beyond(lane->until, event->id))
+        return;
+    if (list_contains(&lane->closing) || counter_open(lane->counter) < event->id) {
+        if (hold(lane, event) < 0)
+            outbox_evict_all(&lane->outbox, DISCONNECT_INTERNAL);
+        return;
+    }
     if (lane->rules)
         keys = rule_set_hits(lane->rules);
-    if (client_is_beyond(lane->until, event->id) || !close_buckets(lane, event->id))
-        return;
-    if (counter_add(lane->counter, event, &keys, tail) < 0 || tell(lane) < 0)
-        outbox_evict_all(&lane->outbox, DISCONNECT_INTERNAL);
+    count(lane, event, &keys, tail);
 }
 
 /* A gap, or another message for everybody: it is told where it stands. */
 static void count_message(struct lane *lane, struct event *event)
 {
-    const struct sl_cursor before = lane_head(lane);
+    struct sl_cursor before;
 
+    settle(lane->source ? lane->source : lane);
+    before = lane_head(lane);
     if (lane->source)
         lane_owe(lane, event, &before, SL_SLICE_NONE);
     if (!lane->counter)
@@ -114,12 +245,6 @@ void lane_count(struct lane *lane, struct event *event, struct sl_slice tail)
 }
 
 /* --- a counter comes and goes --- */
-
-static void close_not_before(struct deliver *deliver, uint64_t id)
-{
-    if (id < deliver->next_close)
-        deliver->next_close = id;
-}
 
 static void on_refresh(uv_timer_t *timer);
 
@@ -162,7 +287,7 @@ static void on_refresh(uv_timer_t *timer)
     {
         struct lane *lane = LIST_OWNER(node, struct lane, counting);
 
-        if (lane->question.refresh_ms && !list_contains(&lane->miscounted) &&
+        if (lane->question.refresh_ms && lane_is_settled(lane) &&
             now_ms >= lane->refreshed_ms + lane->question.refresh_ms)
             tell_partial(lane);
     }
@@ -191,6 +316,7 @@ void lane_take_counter(struct lane *lane, struct counter **counter)
 void lane_drop_counter(struct lane *lane)
 {
     list_remove(&lane->deliver->counting, &lane->counting);
+    forget_held(lane);
     counter_free(lane->counter);
     lane->counter = NULL;
 }
@@ -208,8 +334,22 @@ void counts_close(struct deliver *deliver, uint64_t id)
     {
         struct lane *lane = LIST_OWNER(node, struct lane, counting);
 
-        if (!list_contains(&lane->miscounted) && lane_is_ready(lane))
-            close_buckets(lane, deliver->closed + 1);
-        close_not_before(deliver, counter_open(lane->counter));
+        if (list_contains(&lane->closing))
+            continue; /* and is told of then */
+        if (counter_open(lane->counter) <= deliver->closed && lane_is_settled(lane) &&
+            lane_is_ready(lane))
+            list_append(&deliver->closing, &lane->closing);
+        else
+            close_not_before(deliver, counter_open(lane->counter));
     }
+}
+
+bool counts_go_on(struct deliver *deliver, size_t *work)
+{
+    uint64_t until_us = clock_monotonic_us() + CLOSE_US;
+    struct list_node *first;
+
+    while (*work > 0 && (first = list_first(&deliver->closing)))
+        close_some(LIST_OWNER(first, struct lane, closing), work, until_us);
+    return list_first(&deliver->closing);
 }

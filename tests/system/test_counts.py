@@ -356,9 +356,10 @@ def test_what_was_rewound_is_told_again_without_it(servers, cli_for):
 def test_only_so_many_counts_of_the_past_are_read_for_a_subject(servers, cli_for):
     redis = servers.redis()
     cli_for(redis).run("replay", write(servers.folder, 10))
-    gateway = servers.gateway(redis, "--redis-timeout", "60s")
     first, *_, last = (event["id"] for event in redis.log())
-    eventually(lambda: int(get(gateway, "bucket=1s&since=-1ms")["cursor"]) >= int(last), "its second is over, and nothing was read")
+    other = servers.gateway(redis)
+    eventually(lambda: int(get(other, "bucket=1s&since=-1ms")["cursor"]) >= int(last), "its second is over")
+    gateway = servers.gateway(redis, "--redis-timeout", "60s")  # which has read nothing
     pids = redis.pids
     waiting = []
     try:

@@ -10,6 +10,13 @@
 #include "gateway/counts/counter.h"
 #include "tests/support/cmocka_all.h"
 
+static int close_bucket(struct counter *counter, uint64_t id)
+{
+    size_t work = SIZE_MAX;
+
+    return counter_close(counter, id, &work);
+}
+
 enum { POSTS_MAX = 200, USERS = 7 };
 
 static const uint64_t day_ms = UINT64_C(1795219200000); /* 2026-11-21 */
@@ -43,7 +50,7 @@ static struct count_question question_of(enum pick pick, uint32_t posts)
 struct post {
     uint64_t id;
     unsigned user;
-    bool is_sent;
+    bool is_sent, is_deleted;
 };
 
 static bool is_better(enum pick pick, const struct post *a, const struct post *b)
@@ -136,7 +143,7 @@ static void assert_picks(enum pick pick, uint32_t most, size_t count, bool is_sh
 
     for (size_t i = 0; i < count; i++)
         posts[i] = (struct post){at(0) + i * (at(1000) - at(0)) / count + (uint64_t)rand() % 1000,
-                                 (unsigned)rand() % USERS, false};
+                                 (unsigned)rand() % USERS};
     sent = choose(pick, most, posts, count);
     for (size_t i = 0; i < count; i++) {
         size_t n = is_shuffled ? i * 101 % count : i; /* each once: 101 is prime */
@@ -144,8 +151,8 @@ static void assert_picks(enum pick pick, uint32_t most, size_t count, bool is_sh
         give(whole, EVENT_POST, posts[n].id, posts[n].user, &all);
         give(resumed, EVENT_POST, posts[n].id, posts[n].user, &rest);
     }
-    assert_int_equal(counter_close(whole, at(1000)), 0);
-    assert_int_equal(counter_close(resumed, at(1000)), 0);
+    assert_int_equal(close_bucket(whole, at(1000)), 0);
+    assert_int_equal(close_bucket(resumed, at(1000)), 0);
     hear(whole, &all);
     hear(resumed, &rest);
     assert_int_equal(all.count, sent);
@@ -194,7 +201,7 @@ static void test_what_is_no_post_stays_in_its_place(void **state)
     give(counter, EVENT_DELETE, at(4), 1, &heard);
     assert_int_equal(heard.count, 0);
     assert_int_equal(counter_cursor(counter).id, at(0) - 1);
-    assert_int_equal(counter_close(counter, at(1000)), 0);
+    assert_int_equal(close_bucket(counter, at(1000)), 0);
     hear(counter, &heard);
     assert_int_equal(heard.count, 3);
     assert_int_equal(heard.ids[0], at(2));
@@ -215,7 +222,7 @@ static void test_what_comes_late_is_told_by_itself(void **state)
         "\"late\":true,\"cursor\":", "\"events\":1,\"reason\":\"unlogged\"}"};
 
     (void)state;
-    assert_int_equal(counter_close(counter, at(7000)), 0); /* nothing is told of empty ones */
+    assert_int_equal(close_bucket(counter, at(7000)), 0); /* nothing is told of empty ones */
     assert_int_equal(counter_cursor(counter).id, at(7000) - 1);
     for (size_t i = 0; i < 3; i++) {
         struct event *event = new_event(kinds[i], ids[i], 1);
@@ -244,12 +251,63 @@ static void test_a_bucket_ends_with_until(void **state)
     give(counter, EVENT_POST, at(499), 1, &heard);
     give(counter, EVENT_POST, at(500), 1, &heard);
     assert_int_equal(counter_open(counter), at(500));
-    assert_int_equal(counter_close(counter, at(500) + 1), 0);
+    assert_int_equal(close_bucket(counter, at(500) + 1), 0);
     hear(counter, &heard);
     assert_int_equal(heard.ids[0], at(500));
     assert_int_equal(heard.skipped_id, at(500));
     assert_int_equal(counter_cursor(counter).id, at(500));
     counter_free(counter);
+}
+
+static void delete_post(struct counter *counter, uint64_t id, struct post *post,
+                        struct heard *heard)
+{
+    struct event *event = new_event(EVENT_DELETE, id, 1);
+
+    event->view.sample_id = post->id;
+    post->is_deleted = true;
+    assert_int_equal(counter_add(counter, event, NULL, SL_SLICE_NONE), 0);
+    event_unref(event);
+    hear(counter, heard);
+}
+
+/* Of a whole stretch of the past: it is picked from as if it were there, and then left out. */
+static void assert_nobody_takes_the_place_of_what_was_deleted(enum pick pick)
+{
+    struct count_question question = question_of(pick, 5);
+    struct counter *counter;
+    struct post posts[40];
+    struct heard heard = {0};
+    size_t sent = 0;
+
+    question.pick.behind = at(0);
+    counter = counter_new(&question, &(struct sl_cursor){.id = at(0)}, 0);
+    for (size_t i = 0; i < 40; i++) {
+        posts[i] = (struct post){.id = at(10 + 20 * i), .user = 1 + (unsigned)rand() % USERS};
+        give(counter, EVENT_POST, posts[i].id, posts[i].user, &heard);
+        if (i % 4 == 3)
+            delete_post(counter, at(15 + 20 * i), &posts[i - (unsigned)rand() % 4], &heard);
+    }
+    choose(pick, 5, posts, 40);
+    assert_int_equal(close_bucket(counter, at(1000)), 0);
+    hear(counter, &heard);
+    for (size_t i = 0; i < 40; i++) {
+        if (posts[i].is_sent && !posts[i].is_deleted)
+            assert_int_equal(heard.ids[sent++], posts[i].id);
+    }
+    assert_int_equal(heard.count, sent);
+    assert_int_equal(heard.skipped, 40 - sent);
+    counter_free(counter);
+}
+
+static void test_nobody_takes_the_place_of_what_was_deleted(void **state)
+{
+    (void)state;
+    srand(1);
+    for (int round = 0; round < 100; round++) {
+        for (enum pick pick = PICK_EVEN; pick <= PICK_BY_USER; pick++)
+            assert_nobody_takes_the_place_of_what_was_deleted(pick);
+    }
 }
 
 static void test_what_is_rewound_is_picked_again(void **state)
@@ -288,7 +346,7 @@ static void test_without_memory_nothing_is_wrong(void **state)
         is_done = true;
         for (size_t i = 0; is_done && i < 12; i++)
             is_done = counter_add(counter, events[i], NULL, SL_SLICE("tail")) == 0;
-        is_done = is_done && counter_close(counter, at(1000)) == 0;
+        is_done = is_done && close_bucket(counter, at(1000)) == 0;
         while (is_done && counter_next(counter, &told, &before) > 0)
             told_done(&told);
         mem_fail_never();
@@ -305,6 +363,7 @@ int main(void)
         cmocka_unit_test(test_what_is_no_post_stays_in_its_place),
         cmocka_unit_test(test_what_comes_late_is_told_by_itself),
         cmocka_unit_test(test_a_bucket_ends_with_until),
+        cmocka_unit_test(test_nobody_takes_the_place_of_what_was_deleted),
         cmocka_unit_test(test_what_is_rewound_is_picked_again),
         cmocka_unit_test(test_without_memory_nothing_is_wrong),
     };
