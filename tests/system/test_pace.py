@@ -262,13 +262,13 @@ def test_equal_paces_are_picked_once(servers, cli_for):
 def test_who_does_not_read_is_told_the_same_later(servers, cli_for):
     redis = servers.redis()
     gateway = servers.gateway(redis, "--max-owed-bytes", "20000")
-    slow = gateway.stream(f"{FIREHOSE}?max_rate=1000", receive_buffer=4096)
+    slow = gateway.stream(f"{FIREHOSE}?max_rate=400", receive_buffer=4096)
     eventually(lambda: gateway.metrics()["sluice_streams_catching_up"] == 0, "it is live")
     file = servers.folder / "long.jsonl"
-    file.write_text("".join(events.dump(events.post(n + 1, f"{n} " + "long " * 300)) + "\n" for n in range(3600)))
+    file.write_text("".join(events.dump(events.post(n + 1, f"{n} " + "long " * 600)) + "\n" for n in range(3600)))
     cli_for(redis).run("replay", file, "--rate", "1500")
     eventually(lambda: gateway.metrics()["sluice_streams_fallen_behind_total"] > 0, "it has fallen behind")
-    expected = recount(redis.log(), 1000)
+    expected = recount(redis.log(), 400)
     assert any(told[1] == "skipped" for told in expected)
     with slow:
         assert follow(slow, expected) == expected

@@ -1,6 +1,7 @@
 """What a browser's EventSource does, as the HTML standard has it: it comes back by itself when its stream ends or breaks, with
 the id of the last event; and at an answer that is not 200 with text/event-stream it gives up for good."""
 
+import contextlib
 import json
 import threading
 
@@ -20,6 +21,8 @@ class EventSource:
         self._pause_s = LONGEST_PAUSE_S
         self._connection = None
         self._closing = threading.Event()
+        self._may_try = threading.Event()
+        self._may_try.set()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self):
@@ -28,6 +31,7 @@ class EventSource:
 
     def __exit__(self, *_):
         self._closing.set()
+        self._may_try.set()
         self._thread.join(Deadline().seconds)
         assert not self._thread.is_alive()
 
@@ -37,8 +41,18 @@ class EventSource:
         assert not self.gave_up, f"it gave up at {self.gave_up}"
         assert self.texts == texts
 
+    @contextlib.contextmanager
+    def holding(self):
+        """It does not come back as long; one try may be under way."""
+        self._may_try.clear()
+        try:
+            yield
+        finally:
+            self._may_try.set()
+
     def _run(self):
         while not self._closing.is_set() and not self.gave_up:
+            self._may_try.wait()
             self.tries += 1
             try:
                 with HttpConnection(self.port, tls=self.tls) as connection:
