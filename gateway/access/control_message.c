@@ -15,7 +15,7 @@
 
 #define VERSION 1
 
-static const char *const operations[CONTROL_OPERATION_COUNT] = {"list", "end", "renew"};
+static const char *const operations[CONTROL_OPERATION_COUNT] = {"list", "end", "renew", "rules"};
 static const char *const results[CONTROL_RESULT_COUNT] = {
     "done",           "no_such_connection", "another_subject",
     "narrower_scope", "narrower_limits",    "token_revoked"};
@@ -79,6 +79,8 @@ void control_question_print(const struct control_question *question, struct buff
     print_text(ret_json, "after", question->after);
     if (question->operation == CONTROL_RENEW)
         print_token(&question->token, ret_json);
+    if (question->operation == CONTROL_RULES)
+        print_number(ret_json, "version", question->version);
     buffer_append_char(ret_json, '}');
 }
 
@@ -252,6 +254,8 @@ static int read_question(struct members *members, struct control_question *quest
     if (!members->failed && question->operation == CONTROL_RENEW &&
         read_token(take(members, "token"), &question->token) < 0)
         members->failed = true;
+    if (!members->failed && question->operation == CONTROL_RULES)
+        take_number(members, "version", &question->version);
     /* Nobody may end everything by one message. */
     if (question->operation == CONTROL_END && !question->id[0] && !question->holder[0])
         members->failed = true;

@@ -20,7 +20,13 @@ enum {
     CONTROL_PATH_SIZE = 64
 };
 
-enum control_operation { CONTROL_LIST, CONTROL_END, CONTROL_RENEW, CONTROL_OPERATION_COUNT };
+enum control_operation {
+    CONTROL_LIST,
+    CONTROL_END,
+    CONTROL_RENEW,
+    CONTROL_RULES, /* the holder's rules have changed: who has not followed yet? */
+    CONTROL_OPERATION_COUNT
+};
 
 struct control_question {
     uint64_t number;             /* by which its answers are known */
@@ -30,6 +36,7 @@ struct control_question {
     char id[CONNECTION_ID_SIZE];     /* of this one alone; empty: of all */
     char after[CONNECTION_ID_SIZE];  /* of a list: those with greater ids; empty: all */
     struct token token;              /* of a renewal: the new one, which was good */
+    uint64_t version;                /* of rules: theirs now */
 };
 
 /* Why a token does not take the place of another. */

@@ -327,9 +327,8 @@ static struct wrapping *wrap_line(const struct outbox *outbox, const struct even
         return NULL;
     wrapping->head_size = 0;
     if (!outbox->settings.unchunked)
-        wrapping->head_size =
-            (uint8_t)snprintf((char *)wrapping->head, sizeof(wrapping->head), "%zx\r\n",
-                              event->json.size + tail.size + 2);
+        wrapping->head_size = (uint8_t)snprintf((char *)wrapping->head, sizeof(wrapping->head),
+                                                "%zx\r\n", event->json.size + tail.size + 2);
     wrapping->end = outbox->settings.unchunked ? SL_SLICE("}\r\n") : SL_SLICE("}\r\n\r\n");
     memcpy(wrapping->tail, tail.data, tail.size);
     return wrapping;

@@ -13,6 +13,7 @@
 #include "gateway/delivery/catch_up.h"
 #include "gateway/delivery/outbox.h"
 #include "gateway/delivery/rule_set.h"
+#include "gateway/streams/kept_rules.h"
 #include "gateway/streams/renewal.h"
 #include "gateway/streams/stream.h"
 
@@ -128,6 +129,7 @@ static void apply(struct stream *stream, const struct control_question *question
     case CONTROL_RENEW:
         answer->result = stream_renew(stream, &question->token);
         break;
+    case CONTROL_RULES: /* they are not asked one by one */
     case CONTROL_OPERATION_COUNT:
         break;
     }
@@ -140,6 +142,11 @@ void connections_answer(void *owner, const struct control_question *question,
 
     if (question->operation == CONTROL_LIST && control_answer_make_room(ret_answer) < 0)
         ret_answer->workers = UINT16_MAX; /* never all of them: not complete */
+    if (question->operation == CONTROL_RULES) {
+        ret_answer->result = CONTROL_DONE;
+        ret_answer->matched = kept_rules_reach(streams, question->holder, question->version);
+        return;
+    }
     if (question->id[0]) {
         struct stream *stream = find(streams, question);
 

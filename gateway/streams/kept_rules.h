@@ -35,3 +35,18 @@ void kept_rules_put(struct stream *stream, const struct subject_rules *rules,
 /* Reads what is new, and puts it. */
 void kept_rules_follow(struct stream *stream, const struct subject_rules *rules);
 void kept_rules_free(struct kept_rules *kept);
+
+/* --- kept_reading.c --- */
+
+/* Who waits for rules to begin with: not with older ones than somebody has been told are there. */
+struct rule_wait {
+    struct list_node node; /* in streams->rule_waits */
+    const char *holder;
+    uint64_t version; /* that there is by now; 0: nothing has been said of it */
+};
+
+/* How many streams have older rules of `holder` than those of `version`, or wait for theirs: they
+ * are read for them. */
+uint64_t kept_rules_reach(struct streams *streams, const char *holder, uint64_t version);
+/* Every second: some of the streams ask, each time others, whether theirs are old. */
+void kept_rules_check(struct streams *streams);

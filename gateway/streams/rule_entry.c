@@ -25,6 +25,7 @@ struct rule_entry {
     struct http_head head;
     struct stream_opening opening;
     bool has_request; /* `opening.request` is ours */
+    struct rule_wait wait;
 };
 
 static void entry_free(struct rule_entry *entry)
@@ -33,6 +34,7 @@ static void entry_free(struct rule_entry *entry)
         stream_request_done(&entry->opening.request);
     buffer_done(&entry->text);
     entry->streams->tickets_waited_for--;
+    list_remove(&entry->streams->rule_waits, &entry->wait.node);
     mem_free(entry);
 }
 
@@ -96,6 +98,15 @@ static int begin(struct rule_entry *entry, const struct subject_rules *rules,
     return stream ? 0 : -EPROTO;
 }
 
+static void on_rules(void *owner, int r, struct subject_rules *rules, const char *why);
+
+static int ask(struct rule_entry *entry)
+{
+    return rule_store_get(entry->streams->settings.rules,
+                          sl_slice_str(entry->opening.request.token.holder), on_rules, entry);
+}
+
+/* They may be older than what somebody has been told is done. */
 static void on_rules(void *owner, int r, struct subject_rules *rules, const char *why)
 {
     struct rule_entry *entry = owner;
@@ -106,6 +117,12 @@ static void on_rules(void *owner, int r, struct subject_rules *rules, const char
     if (!entry->connection) {
         entry_free(entry);
         return;
+    }
+    if (r == 0 && rules->version < entry->wait.version) {
+        entry->wait.version = 0; /* once: a database may have lost them */
+        r = ask(entry);
+        if (r == 0)
+            return;
     }
     if (r < 0 && r != -ENOMEM)
         r = ticket_refuse_for_redis(&refusal, "Redis does not answer now");
@@ -174,10 +191,11 @@ int rule_entry_begin(struct streams *streams, struct http_connection *connection
                                  .opening = {.request = *request},
                                  .has_request = true};
     streams->tickets_waited_for++;
+    entry->wait.holder = entry->opening.request.token.holder;
+    list_append(&streams->rule_waits, &entry->wait.node);
     r = keep_head(entry, head, refusal);
     if (r == 0)
-        r = rule_store_get(streams->settings.rules, sl_slice_str(request->token.holder), on_rules,
-                           entry);
+        r = ask(entry);
     if (r == 0) {
         http_answer_later(connection, on_abandoned, entry);
         return 0;

@@ -1,8 +1,13 @@
 /* rule_request.c - what is asked, in a dialect, of the rules that a token's subject keeps.
  *
- *     read the request -> read the rules from Redis -> decide -> change them -> answer
- *                                  ^                              | they are others by now
- *                                  '------------------------------'
+ *     read the request -> read the rules from Redis -> decide -> change them -> tell all -> answer
+ *                                  ^                              |              |     ^
+ *                                  '--- they are others by now ---'              '-----'
+ *                                                                        some have older ones
+ *
+ * It is answered when all streams of all gateways that can be reached have the rules, so that what
+ * is posted after that is matched by them; or after TELL_MS, and those who have not learn by
+ * themselves (kept_reading.c).
  *
  * Of two who change them at once one is first, and the other decides again; so nobody's change is
  * lost. Bounds: a subject has SUBJECT_REQUESTS_MAX under way on a worker, all have REQUESTS_MAX;
@@ -12,13 +17,20 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "gateway/access/control_channel.h"
 #include "gateway/access/rule_store.h"
 #include "gateway/front/bearer.h"
 #include "gateway/front/dialect.h"
-#include "gateway/streams/stream.h"
+#include "gateway/streams/kept_rules.h"
 #include "gateway/streams/ticket_wait.h"
 
-enum { SUBJECT_REQUESTS_MAX = 8, REQUESTS_MAX = 256, TRIES_MAX = 32 };
+enum {
+    SUBJECT_REQUESTS_MAX = 8,
+    REQUESTS_MAX = 256,
+    TRIES_MAX = 32,
+    TELL_MS = 2000,
+    TELL_AGAIN_MS = 10
+};
 
 struct rule_request {
     struct streams *streams;
@@ -30,14 +42,22 @@ struct rule_request {
     char holder[TOKEN_SUBJECT_SIZE];
     unsigned tries;
     void *asked;
+    uint64_t version; /* of the rules as it has changed them */
+    uint64_t tell_until_ms;
+    uv_timer_t timer; /* to tell again */
 };
+
+static void release(uv_handle_t *timer)
+{
+    mem_free(timer->data);
+}
 
 static void request_free(struct rule_request *request)
 {
     request->rules->done(request->asked);
     mem_free(request->asked);
     list_remove(&request->streams->rule_requests, &request->node);
-    mem_free(request);
+    uv_close((uv_handle_t *)&request->timer, release);
 }
 
 static void refuse(struct rule_request *request, const struct http_refusal *refusal)
@@ -77,6 +97,47 @@ static void answer(struct rule_request *request, uint64_t version)
     buffer_done(&body);
 }
 
+/* --- telling --- */
+
+static void tell(struct rule_request *request);
+
+static void on_tell_again(uv_timer_t *timer)
+{
+    struct rule_request *request = timer->data;
+
+    if (request->connection)
+        tell(request);
+    else
+        request_free(request);
+}
+
+static void on_told(void *owner, const struct control_answer *told, bool is_complete)
+{
+    struct rule_request *request = owner;
+
+    /* Who is missing does not answer the next time either. */
+    if (is_complete && told->matched > 0 &&
+        uv_now(request->streams->settings.loop) < request->tell_until_ms)
+        uv_timer_start(&request->timer, on_tell_again, TELL_AGAIN_MS, 0);
+    else
+        answer(request, request->version);
+}
+
+static void tell(struct rule_request *request)
+{
+    struct streams *streams = request->streams;
+    struct control_question question = {.operation = CONTROL_RULES, .version = request->version};
+    struct control_wait *ignored;
+
+    memcpy(question.holder, request->holder, sizeof(request->holder));
+    if (control_channel_ask(streams->settings.control, &question, on_told, request, &ignored) == 0)
+        return;
+    kept_rules_reach(streams, request->holder, request->version);
+    answer(request, request->version);
+}
+
+/* --- from the request to the answer --- */
+
 static void read_rules(struct rule_request *request);
 
 static void on_changed(void *owner, int r, uint64_t version, const char *why)
@@ -84,8 +145,9 @@ static void on_changed(void *owner, int r, uint64_t version, const char *why)
     struct rule_request *request = owner;
 
     (void)why;
+    request->version = version;
     if (r == 0)
-        answer(request, version);
+        tell(request);
     else if (r == -ESTALE && ++request->tries < TRIES_MAX)
         read_rules(request);
     else
@@ -174,6 +236,9 @@ static struct rule_request *request_new(struct streams *streams, const struct di
     request->streams = streams;
     request->rules = rules;
     request->asked = asked;
+    request->tell_until_ms = uv_now(streams->settings.loop) + TELL_MS;
+    uv_timer_init(streams->settings.loop, &request->timer);
+    request->timer.data = request;
     memcpy(request->holder, token->holder, sizeof(request->holder));
     list_append(&streams->rule_requests, &request->node);
     return request;

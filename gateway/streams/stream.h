@@ -38,6 +38,9 @@ struct streams {
     bool has_successor;          /* while draining */
     unsigned tickets_waited_for; /* requests that wait for Redis to say what theirs is good for */
     struct list rule_requests;   /* rule_request.c */
+    struct list rule_waits;      /* kept_rules.h */
+    struct list kept_readings;   /* kept_reading.c */
+    uint32_t kept_part;          /* of the streams, which look next whether their rules are old */
     size_t use_part;             /* of the streams, whose use is added next */
     uint64_t random;             /* state of the spread of retry_ms, and of ids */
     struct hash_key id_key;

@@ -515,6 +515,8 @@ struct streams *streams_new(const struct streams_settings *settings)
     list_init(&streams->connection_requests);
     list_init(&streams->rule_requests);
     list_init(&streams->inquiries);
+    list_init(&streams->rule_waits);
+    list_init(&streams->kept_readings);
     stream_memory_init(streams);
     streams->budget = filter_budget_new();
     streams->inflater = websocket_inflater_new();

@@ -14,6 +14,7 @@
 #include "gateway/delivery/outbox.h"
 #include "gateway/delivery/rule_set.h"
 #include "gateway/metrics/slow_board.h"
+#include "gateway/streams/kept_rules.h"
 #include "gateway/streams/late_answer.h"
 #include "gateway/streams/stream.h"
 
@@ -87,6 +88,7 @@ static void on_survey(uv_timer_t *timer)
 
     late_answers_check(streams);
     streams_add_use(streams);
+    kept_rules_check(streams);
     deliver_visit_owed(settings->deliver, look_at, &survey);
     metric_set(settings->metrics, METRIC_OWED_EVENTS, survey.owed_events);
     metric_set(settings->metrics, METRIC_OWED_BYTES, survey.owed_bytes);

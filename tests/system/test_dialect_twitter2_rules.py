@@ -1,6 +1,10 @@
 """X's API, version 2: the rules of the filtered stream, which a subject keeps."""
 
+import base64
+import hashlib
+import itertools
 import json
+import queue
 import threading
 import uuid
 
@@ -9,8 +13,10 @@ import pytest
 from harness import events
 from harness.cli import Cli
 from harness.streams import Refused
+from harness.waiting import eventually
 
-RULES = "/2/tweets/search/stream/rules"
+STREAM = "/2/tweets/search/stream"
+RULES = STREAM + "/rules"
 PROBLEMS = "https://api.x.com/2/problems/"
 
 
@@ -214,7 +220,6 @@ def test_rules_by_tweepy(tweepy, gateway, subject):
     assert client.get_rules().data is None
 
 
-STREAM = "/2/tweets/search/stream"
 
 
 def stream(subject, query="", gateway=None):
@@ -274,3 +279,83 @@ def test_what_has_passed_is_matched_too(subject, redis):
     subject.added("fox", tag="foxes")
     with stream(subject, "?backfill_minutes=5") as one:
         assert matched(one.next()) == ("a fox of before", ["foxes"])
+
+
+def test_rules_change_while_a_stream_is_open(subject, publish):
+    first, = subject.added("cat", tag="old")
+    with stream(subject) as one:
+        publish(events.post(114677036880000, "cat and dog"))
+        assert matched(one.next()) == ("cat and dog", ["old"])
+        subject.added("dog", tag="new")
+        publish(events.post(114677036880001, "cat and dog again"))
+        assert matched(one.next()) == ("cat and dog again", ["old", "new"])
+        subject.delete(ids=[first])
+        publish(events.post(114677036880002, "a cat"))
+        publish(events.post(114677036880003, "a dog"))
+        assert matched(one.next()) == ("a dog", ["new"])
+        subject.ask("POST", "?delete_all=true", {})
+        publish(events.post(114677036880004, "a dog of nobody"))
+        subject.added("fox", tag="last")
+        publish(events.post(114677036880005, "a fox"))
+        assert matched(one.next()) == ("a fox", ["last"])
+
+
+def test_rules_change_at_all_gateways_before_the_answer(module_servers, redis, gateway, subject, publish):
+    """What is posted after the answer is matched by the new rules, wherever the stream is."""
+    other = module_servers.gateway(redis, "--dialects", "twitter2", "--workers", 2)
+    subject.added("cat")
+    with stream(subject) as here, stream(subject, gateway=other) as there:
+        for round in range(10):
+            word = f"word{round}"
+            Subject((gateway, other)[round % 2], **subject.claims).added(word, tag=word)
+            publish(events.post(114677036890000 + round, f"cat {word}"))
+            for one in (here, there):
+                assert matched(one.next()) == (f"cat {word}", ["", word])
+
+
+def test_whoever_was_not_told_finds_out(redis, gateway, subject, publish):
+    subject.added("aardvark")
+    name = base64.urlsafe_b64encode(hashlib.sha256(subject.claims["sub"].encode()).digest()).decode().rstrip("=")
+    with stream(subject) as one:
+        key = next(key for key in (f"sluice:{{{shard}}}:rules:{name}" for shard in range(64))
+                   if redis.client.hget(key, "version"))
+        version = int(redis.client.hget(key, "version")) + 1
+        redis.client.hset(key, mapping={"version": version, str(version * 1000): '{"value":"dog","tag":"later"}'})
+        numbers = itertools.count(114677100000000)
+
+        def is_followed():
+            publish(events.post(next(numbers), "aardvark dog"))
+            return matched(one.next())[1] == ["", "later"]
+
+        eventually(is_followed, "the rule that nobody was told of")
+
+
+def test_a_stream_by_tweepy_while_rules_change(tweepy, gateway, subject, publish):
+    received, connected = queue.Queue(), threading.Event()
+
+    class Listener(tweepy.StreamingClient):
+        def on_connect(self):
+            connected.set()
+
+        def on_response(self, response):
+            received.put((response.data.text, [rule.tag for rule in response.matching_rules]))
+
+    token = gateway.token(**subject.claims)
+    client = tweepy_client(gateway, token, Listener)
+    cat = client.add_rules(tweepy.StreamRule("cat", "cats")).data[0]
+    thread = client.filter(threaded=True)
+    try:
+        assert connected.wait(60)
+        publish(events.post(114677036899000, "cat and dog"))
+        assert received.get(timeout=60) == ("cat and dog", ["cats"])
+        client.add_rules(tweepy.StreamRule("dog"))
+        publish(events.post(114677036899001, "cat and dog again"))
+        assert received.get(timeout=60) == ("cat and dog again", ["cats", ""])
+        client.delete_rules(cat)
+        publish(events.post(114677036899002, "cat"))
+        publish(events.post(114677036899003, "dog"))
+        assert received.get(timeout=60) == ("dog", [""])
+    finally:
+        client.disconnect()
+        publish(events.post(114677036899004, "dog"))  # it looks whether it should end when something comes
+        thread.join(60)

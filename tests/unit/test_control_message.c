@@ -66,6 +66,23 @@ static void test_question_comes_back_as_it_went(void **state)
     buffer_done(&text);
 }
 
+static void test_a_question_of_rules_has_their_version(void **state)
+{
+    struct control_question question = {.operation = CONTROL_RULES, .version = 1795490400000};
+    struct control_message message;
+    struct buffer text = BUFFER_INIT;
+
+    (void)state;
+    set(question.from, "0123456789ab");
+    set(question.holder, "42");
+    control_question_print(&question, &text);
+    assert_int_equal(control_message_read(buffer_slice(&text), &message), 0);
+    assert_int_equal(message.question.operation, CONTROL_RULES);
+    assert_int_equal(message.question.version, 1795490400000);
+    control_message_done(&message);
+    buffer_done(&text);
+}
+
 static void test_answer_comes_back_as_it_went(void **state)
 {
     struct control_answer answer = {.number = 7, .workers = 3, .matched = 1000};
@@ -120,6 +137,7 @@ static void test_what_is_no_message_is_refused(void **state)
         "{" HEAD "\"op\":\"end\",\"holder\":\"\",\"id\":\"\",\"after\":\"\"}",
         /* without what it is about */
         "{" HEAD "\"op\":\"renew\",\"holder\":\"\",\"id\":\"\",\"after\":\"\",\"token\":{}}",
+        "{" HEAD "\"op\":\"rules\",\"holder\":\"\",\"id\":\"\",\"after\":\"\"}",
         "{" HEAD "\"op\":\"list\",\"holder\":\"\",\"id\":\"\",\"after\":\"\"} x",
     };
     struct control_message message;
@@ -210,6 +228,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_question_comes_back_as_it_went),
+        cmocka_unit_test(test_a_question_of_rules_has_their_version),
         cmocka_unit_test(test_answer_comes_back_as_it_went),
         cmocka_unit_test(test_what_is_no_message_is_refused),
         cmocka_unit_test(test_another_version_and_what_is_too_long_are_refused),

@@ -242,15 +242,13 @@ static void test_http_1_0_clients_get_the_insides_of_the_chunks(void **state)
 
 /* --- members before the last brace ------------------------------------------------------------ */
 
-static void test_a_tail_goes_before_the_last_brace_wherever_the_frame_is_cut(void **state)
+/* Cut at each place, the frame comes whole. */
+static void expect_tail(const struct outbox_settings *settings, const char *frame)
 {
-    static const char frame[] = "\x81\x1e{\"n\":1,\"matching_rules\":[\"a\"]}";
     struct event *event = event_json(1, "{\"n\":1}");
 
-    (void)state;
-    for (size_t room = 0; room <= sizeof(frame) - 1; room++) {
-        begin_with(
-            &(struct outbox_settings){.format = FORMAT_WEBSOCKET, .max_owed_bytes = 1 << 20});
+    for (size_t room = 0; room <= strlen(frame); room++) {
+        begin_with(settings);
         outbox_join(&outbox, &a.client);
         a.room = room;
         assert_int_equal(outbox_append(&outbox, event, CURSOR(newest_id),
@@ -264,6 +262,18 @@ static void test_a_tail_goes_before_the_last_brace_wherever_the_frame_is_cut(voi
     }
     assert_int_equal(event->refs, 1);
     event_unref(event);
+}
+
+static void test_a_tail_goes_before_the_last_brace_wherever_the_frame_is_cut(void **state)
+{
+    struct outbox_settings settings = {.format = FORMAT_WEBSOCKET, .max_owed_bytes = 1 << 20};
+
+    (void)state;
+    expect_tail(&settings, "\x81\x1e{\"n\":1,\"matching_rules\":[\"a\"]}");
+    settings.format = FORMAT_NDJSON;
+    expect_tail(&settings, "20\r\n{\"n\":1,\"matching_rules\":[\"a\"]}\r\n\r\n");
+    settings.unchunked = true;
+    expect_tail(&settings, "{\"n\":1,\"matching_rules\":[\"a\"]}\r\n");
     begin(NULL);
 }
 
