@@ -142,8 +142,10 @@ static void assert_picks(enum pick pick, uint32_t most, size_t count, bool is_sh
     size_t sent, seen = 0, behind = 0;
 
     for (size_t i = 0; i < count; i++)
-        posts[i] = (struct post){at(0) + i * (at(1000) - at(0)) / count + (uint64_t)rand() % 1000,
-                                 (unsigned)rand() % USERS};
+        posts[i] = (struct post){
+            .id = at(0) + i * (at(1000) - at(0)) / count + (uint64_t)rand() % 1000,
+            .user = (unsigned)rand() % USERS,
+        };
     sent = choose(pick, most, posts, count);
     for (size_t i = 0; i < count; i++) {
         size_t n = is_shuffled ? i * 101 % count : i; /* each once: 101 is prime */
