@@ -30,11 +30,11 @@ let token;
 // --- a page, watched ---
 
 class Visit {
-  static async open(address, { theme = 'light', viewport = { width: 1440, height: 900 } } = {}) {
+  static async open(address, { theme = 'light', viewport = { width: 1440, height: 900 }, isPhone = false } = {}) {
     const visit = new Visit();
     visit.troubles = [];
     visit.bytes = 0;
-    visit.context = await browser.newContext({ colorScheme: theme, viewport });
+    visit.context = await browser.newContext({ colorScheme: theme, viewport, hasTouch: isPhone, isMobile: isPhone });
     visit.page = await visit.context.newPage();
     visit.page.setDefaultTimeout(PATIENCE_MS);
     const session = await visit.context.newCDPSession(visit.page);

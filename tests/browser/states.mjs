@@ -86,6 +86,23 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token,
       await visit.close();
     },
 
+    async 'on a phone with a finger posts begin in its upper half, also for who is there for the first time'() {
+      await servers.post('ada', 'a wambenger');
+      for (const fragment of ['', 'a=wambenger']) {
+        const visit = await Visit.listen(fragment, { viewport: { width: 390, height: 844 }, isPhone: true });
+        if (!fragment) await visit.page.locator('#hint').waitFor();
+        await visit.row('a wambenger').waitFor();
+        await visit.page.waitForFunction(() => document.querySelector('#feed').getBoundingClientRect().top < 420);
+        const { scrollWidth, clientWidth } = await visit.page.evaluate(() => document.documentElement);
+        assert.equal(scrollWidth, clientWidth, 'nothing sticks out');
+        await visit.page.locator('#pace').selectOption('5');
+        await visit.row('a wambenger').waitFor();
+        await isAccessible(visit.page);
+        await shoot(visit, `finger-${fragment ? 'question' : 'first'}`);
+        await visit.close();
+      }
+    },
+
     async 'a token that expires is asked for anew, and with a new one all goes on'() {
       const visit = await Visit.open('/#a=quenda&range=5m');
       await servers.post('ada', 'a quenda before');

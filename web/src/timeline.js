@@ -12,6 +12,7 @@ const TOP = 8;
 const BOTTOM = 26;
 const PADDING = 5; // of words on the picture
 const LINE = 18;
+const LOW = 120; // on a phone
 const DELETES = 5; // the height of the ticks of deletions
 const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3]];
 const STEPS_MS = [10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14_400].map((s) => s * 1000);
@@ -104,7 +105,7 @@ export class Timeline {
   }
 
   ticks(most) {
-    if (!this.picture.isLog) return niceTicks(most);
+    if (!this.picture.isLog) return niceTicks(most, this.height < LOW ? 2 : 4);
     const ticks = [0];
     for (let tick = 1; ticks.at(-1) < most; tick *= 10) ticks.push(tick);
     return ticks;
