@@ -30,9 +30,11 @@ static size_t part_end(const char *json, size_t at)
 /* Of a part that is a number. */
 static bool is_too_large(const char *part, size_t size)
 {
+    for (size_t i = 0; i < size; i++) {
+        if (strchr(".eE", part[i]))
+            return isinf(strtod(part, NULL));
+    }
     errno = 0;
-    if (strcspn(part, ".eE") < size)
-        return isinf(strtod(part, NULL));
     (void)strtoll(part, NULL, 10);
     return errno == ERANGE;
 }
