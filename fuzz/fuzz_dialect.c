@@ -265,13 +265,15 @@ static void ask(const struct dialect *dialect, const struct dialect_route *route
     struct sl_slice *const fields[] = {&http.query,         &http.authorization, &http.protocols,
                                        &http.last_event_id, &http.content_type,  &http.body};
     struct sl_slice memory[sizeof(fields) / sizeof(fields[0])];
+    struct buffer room = BUFFER_INIT;
     enum token_fault fault = TOKEN_OK;
     const struct dialect_request asking = {.http = &http,
                                            .front = &settings,
                                            .times = times,
                                            .is_secure = flags & FLAG_SECURE,
                                            .fault = &fault,
-                                           .is_private = flags & FLAG_PRIVATE};
+                                           .is_private = flags & FLAG_PRIVATE,
+                                           .room = &room};
 
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
         memory[i] = next_field(&data, &size);
@@ -288,6 +290,7 @@ static void ask(const struct dialect *dialect, const struct dialect_route *route
         open_socket(dialect, route, &asking);
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         mem_free((char *)memory[i].data);
+    buffer_done(&room);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -7,9 +7,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "gateway/dialects/basic_token.h"
 #include "gateway/dialects/dialects.h"
 #include "gateway/dialects/oauth1.h"
 #include "gateway/dialects/twitter1_form.h"
+#include "gateway/front/bearer.h"
 #include "gateway/http/form.h"
 #include "src/model/id.h"
 
@@ -50,6 +52,10 @@ static const char *const names[PARAMETERS] = {
 static int find_token(const struct dialect_request *request, struct sl_slice *ret_jwt,
                       struct http_refusal *refusal)
 {
+    if (basic_token(request->http->authorization, request->room, ret_jwt))
+        return ret_jwt->data ? 0
+                             : http_refuse(refusal, 401, "no_token", NULL,
+                                           "the secret of the client is to be a token");
     if (!oauth1_token(request->http->authorization, ret_jwt))
         return 0;
     if (!ret_jwt->data)
@@ -57,6 +63,37 @@ static int find_token(const struct dialect_request *request, struct sl_slice *re
     if (!request->is_private)
         return http_refuse(refusal, 403, "insecure", NULL,
                            "OAuth 1.0a needs TLS here: the token could be read on its way");
+    return 0;
+}
+
+/* POST /oauth2/token, by which a program without user got its token for the secret that it has:
+ * here it has the token itself for a secret, and gets it back. */
+static int answer_token(const struct dialect_request *request, struct buffer *ret_body,
+                        struct http_answer *ret_answer, struct http_refusal *refusal)
+{
+    static const char *const grant_type = "grant_type";
+    struct sl_slice value, jwt = SL_SLICE_NONE;
+    struct form form = {&grant_type, 1, &value, NULL};
+    struct token token;
+    int r = dialect_read_form(request, &form, refusal);
+
+    (void)ret_answer;
+    if (r == 0 && !sl_slice_is(value, "client_credentials"))
+        r = http_refuse(refusal, 403, "bad_grant_type", grant_type,
+                        "grant_type is client_credentials");
+    form_done(&form);
+    if (r == 0)
+        r = find_token(request, &jwt, refusal);
+    if (r == 0 && !jwt.data)
+        r = http_refuse(refusal, 401, "no_token", NULL, "the token is the secret of Basic");
+    if (r == 0)
+        r = bearer_check_token(request->front->policy, request->http, jwt, request->times.now_ms,
+                               &token, refusal, request->fault);
+    if (r < 0)
+        return r;
+    buffer_append_str(ret_body, "{\"token_type\":\"bearer\",\"access_token\":");
+    buffer_append_json_string(ret_body, jwt);
+    buffer_append_char(ret_body, '}');
     return 0;
 }
 
@@ -222,6 +259,10 @@ static const struct dialect_route routes[] = {
     {.path = "/1.1/statuses/filter.json", BOTH, .read = read_filter},
     {.path = "/1.1/statuses/sample.json", BOTH, .read = read_sample},
     {.path = "/1.1/statuses/firehose.json", BOTH, .read = read_firehose},
+    {.path = "/oauth2/token",
+     .methods = DIALECT_POST,
+     .allow = "POST, OPTIONS",
+     .answer = answer_token},
 };
 
 const struct dialect twitter1 = {

@@ -321,14 +321,15 @@ static int answer_in(struct server *server, struct http_connection *connection,
                      const struct dialect_match *match, const struct http_request *request,
                      struct http_refusal *refusal, enum token_fault *ret_fault)
 {
+    struct buffer room = BUFFER_INIT, body = BUFFER_INIT;
     const struct dialect_request asking = {.http = request,
                                            .front = server->settings.front,
                                            .times = {.now_ms = clock_wall_ms()},
                                            .is_secure = http_connection_wire(connection)->is_secure,
                                            .fault = ret_fault,
-                                           .is_private = is_private(server, connection)};
+                                           .is_private = is_private(server, connection),
+                                           .room = &room};
     struct http_answer answer = {.status = 200, .content_type = "application/json; charset=utf-8"};
-    struct buffer body = BUFFER_INIT;
     int r = match->route->answer(&asking, &body, &answer, refusal);
 
     if (r == -ENOMEM || (r == 0 && body.failed)) {
@@ -338,6 +339,7 @@ static int answer_in(struct server *server, struct http_connection *connection,
         http_answer(connection, &answer);
     }
     buffer_done(&body);
+    buffer_done(&room);
     return r;
 }
 

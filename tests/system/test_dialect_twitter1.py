@@ -1,5 +1,6 @@
 """Twitter's Streaming API 1.1: what its clients send, and what they must get; two of them, unmodified."""
 
+import base64
 import json
 import queue
 import threading
@@ -158,6 +159,19 @@ def test_track_finds_what_twitter_found(gateway, publish):
                 number += 1
                 publish(events.post(number, text))
             assert [stream.next().json["text"] for _ in range(len(found) + 1)] == [*found, "endofrow"]
+
+
+def test_a_program_gets_the_token_that_is_its_secret(gateway, publish):
+    def ask(secret, body="grant_type=client_credentials"):
+        return refusal(gateway, "/oauth2/token", "POST", body.encode(), {
+            "Authorization": "Basic " + base64.b64encode(f"key:{secret}".encode()).decode(),
+            "Content-Type": "application/x-www-form-urlencoded;charset=UTF-8"})
+
+    token = gateway.token()
+    answer = ask(token)
+    assert answer.json == {"token_type": "bearer", "access_token": token}
+    assert answer.headers["cache-control"] == "no-store"
+    assert [ask("x.y.z").status, ask("").status, ask(token, "grant_type=password").status] == [401, 401, 403]
 
 
 def test_unknown_parameters_count_for_nothing(gateway, publish):
