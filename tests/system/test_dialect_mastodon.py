@@ -134,7 +134,7 @@ def test_a_browser_goes_on_where_it_was(gateway, redis):
 
 @pytest.mark.parametrize("target, status", [
     ("/api/v1/streaming/hashtag", 400), ("/api/v1/streaming/hashtag?tag=a,b", 400),
-    ("/api/v1/streaming/list", 400), ("/api/v1/streaming/list?list=7", 404), (PUBLIC + "?access_token=x.y.z", 401)])
+    ("/api/v1/streaming/none", 400), ("/api/v1/streaming/" + "public" * 99, 400), ("/api/v1/streaming/list", 400), ("/api/v1/streaming/list?list=7", 404), (PUBLIC + "?access_token=x.y.z", 401)])
 def test_refusals(gateway, target, status):
     with pytest.raises(Refused) as refused:
         HttpStream(gateway.port, target, "sse", headers=gateway.bearer() if status != 401 else {})

@@ -1,6 +1,7 @@
 """Mastodon's streaming API over WebSocket: the frames that masto.js and megalodon read, and what they send."""
 
 import json
+import random
 
 import pytest
 
@@ -175,3 +176,26 @@ def test_a_server_that_drains_is_left(servers, redis):
     client.settled()
     gateway.process.terminate()
     assert client.next() is None and client.socket.close_code == 1012
+
+
+def test_who_is_too_slow_in_one_stream_is_told_by_the_close(servers, cli_for):
+    """Nothing says that one of the streams has ended, so all do."""
+    redis = servers.redis(shards=1)
+    cli = cli_for(redis)
+    gateway = servers.gateway(redis, "--dialects", "mastodon", "--max-owed-bytes", 65536, "--max-lag", "1s")
+    jwt = gateway.token()
+    socket = RawWebSocket(gateway.port, STREAMING, {"Sec-WebSocket-Protocol": jwt}, receive_buffer=4096)
+    for stream in ("public", "public:remote"):
+        socket.send_frame(TEXT, json.dumps({"type": "subscribe", "stream": stream}))
+    rng, file = random.Random(1), servers.folder / "flood.jsonl"
+    with open(file, "w") as out:
+        for n in range(1, 801):
+            out.write(events.dump(events.post(n, rng.randbytes(5000).hex())) + "\n")
+    cli.run("replay", file)
+    eventually(lambda: gateway.metrics()['sluice_disconnects_total{code="too_slow"}'] > 0, "too slow")
+    last = 0
+    while message := socket.next():
+        status = json.loads(message["payload"])
+        assert int(status["id"]) > last and message["stream"] == ["public"]
+        last = int(status["id"])
+    assert (socket.close_code, socket.close_reason) == (4008, "too_slow")
