@@ -6,6 +6,8 @@ import re
 import pytest
 
 TESTS = pathlib.Path(__file__).parent.parent
+# System tests that need more than the others, and are run by the folder that has it.
+ELSEWHERE = {"system": [TESTS / "clients" / "npm" / "CMakeLists.txt"]}
 
 
 @pytest.mark.parametrize("folder, files, entry", [
@@ -14,6 +16,8 @@ TESTS = pathlib.Path(__file__).parent.parent
     ("structure", "test_*.py", r"^sluice_structure_test\((\w+)")])
 def test_ctest_knows_every_file(folder, files, entry):
     entries = re.findall(entry, (TESTS / folder / "CMakeLists.txt").read_text(), re.MULTILINE)
+    for other in ELSEWHERE.get(folder, []):
+        entries += re.findall(r"-m pytest -q test_(\w+)\.py$", other.read_text(), re.MULTILINE)
     written = [file.stem.removeprefix("" if folder == "unit" else "test_")
                for file in (TESTS / folder).glob(files)]
     assert set(entries) ^ set(written) == set() and len(entries) == len(written)
