@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <jansson.h>
-#include <stdio.h>
 
 #include "base/clock.h"
 #include "gateway/dialects/dag_cbor.h"
@@ -67,27 +66,16 @@ static json_t *post_time_of(const struct event *event, const json_t *post)
     return time_of(ms);
 }
 
-/* Ids may be numbers, too. */
-static struct sl_slice id_of(const json_t *object, const char *name, char room[static 24])
-{
-    const json_t *id = json_object_get(object, name);
-
-    if (!json_is_integer(id))
-        return event_json_text(object, name);
-    snprintf(room, 24, "%" JSON_INTEGER_FORMAT, json_integer_value(id));
-    return sl_slice_str(room);
-}
-
 /* A strong reference to another post. */
 static json_t *reference_to(const json_t *reference)
 {
     struct buffer uri = BUFFER_INIT;
-    char cid[CID_TEXT_SIZE], room[24];
+    char cid[CID_TEXT_SIZE];
 
     buffer_append_str(&uri, "at://");
-    jetstream_append_did(id_of(reference, "user", room), &uri);
+    jetstream_append_did(event_json_text(reference, "user"), &uri);
     buffer_append_format(&uri, "/%s/", names_of[JETSTREAM_POST]);
-    buffer_append_slice(&uri, id_of(reference, "post", room));
+    buffer_append_slice(&uri, event_json_text(reference, "post"));
     cid_of(CID_RAW, buffer_slice(&uri), cid);
     return json_pack("{s:s,s:o}", "cid", cid, "uri", text_take(&uri));
 }
@@ -95,9 +83,7 @@ static json_t *reference_to(const json_t *reference)
 /* What answers a post that is not public does not say whose that is. */
 static bool is_reference(const json_t *reference)
 {
-    char room[24];
-
-    return id_of(reference, "post", room).data && id_of(reference, "user", room).data;
+    return event_json_text(reference, "post").data && event_json_text(reference, "user").data;
 }
 
 /* --- records --------------------------------------------------------------------------------- */

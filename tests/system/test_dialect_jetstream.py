@@ -4,10 +4,12 @@ import base64
 import hashlib
 import json
 import re
+import threading
 
 import pytest
 
 from harness import events
+from harness.api import Api
 from harness.cli import Cli
 from harness.waiting import Deadline
 from harness.websocket import BINARY, TEXT, RawWebSocket, upgrade
@@ -184,6 +186,36 @@ def test_a_cursor_goes_on_behind_the_event_that_has_it(gateway, cli, waits):
         ids.append(cli.run("post", "--user", "ada", "one more"))
         assert [again.event()["commit"]["rkey"] for _ in ids[n + 1:]] == ids[n + 1:]
     assert [first.event()["commit"]["rkey"] for _ in ids[6:]] == ids[6:]
+
+
+@pytest.mark.parametrize("shards", [1, 8, 64])
+def test_who_is_cut_off_again_and_again_misses_nothing_and_gets_nothing_twice(servers, shards):
+    redis = servers.redis(shards=shards)
+    gateway = servers.gateway(redis, "--dialects", "jetstream")
+    cli, posted = Cli(redis), [[] for _ in range(4)]
+    users = [cli.run("user", "add", f"user{n}") for n in range(len(posted))]
+
+    def post(number):
+        api = Api(gateway, sub=users[number])
+        for _ in range(100):
+            posted[number].append(api.expect(201, "POST", "/v1/posts", {"text": "hello"})["id"])
+
+    client, got, cursor = Client(gateway), [], 0
+    client.settled()
+    threads = [threading.Thread(target=post, args=(number,)) for number in range(len(posted))]
+    for thread in threads:
+        thread.start()
+    while len(got) < 400:
+        for _ in range(min(1 + len(got) * 7 % 31, 400 - len(got))):
+            event = client.event()
+            got.append(event["commit"]["rkey"])
+            cursor = max(cursor, event["time_us"])
+        client.socket.close()
+        client = Client(gateway, f"cursor={cursor}")
+    for thread in threads:
+        thread.join()
+    assert sorted(got) == sorted(sum(posted, []))
+    client.settled()  # nothing comes behind that
 
 
 @pytest.mark.usefixtures("ada")
