@@ -219,23 +219,34 @@ static const struct sl_url *next_link(const struct sl_stretches *stretches, size
     return link;
 }
 
-static bool next_stretch(struct sl_stretches *stretches, struct sl_slice *ret_text)
+/* The next one before `end` that has more than letters and digits of ASCII. */
+static bool next_in_text(struct sl_stretches *stretches, size_t end, struct sl_slice *ret_text)
 {
     const char *bytes = stretches->words->bytes.data;
+    size_t at = stretches->at, start;
+    bool is_word = true;
+
+    do {
+        while (at < end && is_space(bytes[at]))
+            at++;
+        start = at;
+        for (is_word = true; at < end && !is_space(bytes[at]); at++)
+            is_word = is_word && is_of_word(bytes[at]);
+    } while (is_word && at < end);
+    stretches->at = at;
+    *ret_text = sl_slice(bytes + start, at - start);
+    return !is_word;
+}
+
+static bool next_stretch(struct sl_stretches *stretches, struct sl_slice *ret_text)
+{
     const struct sl_url *link;
-    size_t start, end;
+    size_t end;
 
     for (;;) {
         link = next_link(stretches, &end);
-        while (stretches->at < end && is_space(bytes[stretches->at]))
-            stretches->at++;
-        if (stretches->at < end) {
-            start = stretches->at;
-            while (stretches->at < end && !is_space(bytes[stretches->at]))
-                stretches->at++;
-            *ret_text = sl_slice(bytes + start, stretches->at - start);
+        if (stretches->at < end && next_in_text(stretches, end, ret_text))
             return true;
-        }
         if (!link)
             return false;
         if (link->host.offset < stretches->words->text_size)

@@ -26,7 +26,8 @@ bool sl_whole_word_is_of_links(struct sl_slice operand, struct sl_slice *ret_wor
 
 /* --- events ------------------------------------------------------------------------------- */
 
-/* What stands between white space in the text; then links, without scheme and in lower case. */
+/* What stands between white space in the text, but for words of ASCII alone, which are no verbatim
+ * terms; and links, without scheme and in lower case. */
 struct sl_stretches {
     const struct sl_words *words; /* set this, and the rest to 0 */
     size_t at, link;
