@@ -429,25 +429,18 @@ static int summarise_added(struct asked *asked, size_t created, size_t invalid, 
                                       (json_int_t)(all - invalid), "invalid", (json_int_t)invalid));
 }
 
-/* 0: it is the same as the one that there is, or that comes before it. */
-static int find_duplicate(const struct asked *asked, const struct subject_rules *rules, size_t at,
-                          json_t **ret_id)
+/* The ids of those that there are, as text, by their values. NULL: out of memory. */
+static json_t *ids_by_value(const struct subject_rules *rules)
 {
-    const json_t *add = json_object_get(asked->body, "add");
-    const json_t *value = json_object_get(json_array_get(add, at), "value");
-    const struct subject_rule *rule =
-        subject_rules_find_value(rules, sl_slice_str(json_string_value(value)));
+    json_t *ids = json_object();
 
-    *ret_id = rule ? id_text(rule->id) : NULL;
-    if (rule)
-        return *ret_id ? 0 : -ENOMEM;
-    for (size_t i = 0; i < at; i++) {
-        if (json_equal(json_object_get(json_array_get(add, i), "value"), value)) {
-            *ret_id = json_string("");
-            return *ret_id ? 0 : -ENOMEM;
-        }
+    for (size_t i = 0; ids && i < rules->count; i++) {
+        if (json_object_set_new(ids, rules->list[i].value, id_text(rules->list[i].id)) == 0)
+            continue;
+        json_decref(ids);
+        ids = NULL;
     }
-    return -ENOENT;
+    return ids;
 }
 
 static int note_added(struct asked *asked, const json_t *rule)
@@ -477,31 +470,40 @@ static void place_added(struct asked *asked)
     }
 }
 
+static int note_duplicate(struct asked *asked, const json_t *rule, json_t *id)
+{
+    return add_to(asked->answer, "errors",
+                  json_pack("{s:O,s:O,s:s,s:s}", "value", json_object_get(rule, "value"), "id", id,
+                            "title", "DuplicateRule", "type", TWITTER2_PROBLEMS "duplicate-rules"));
+}
+
+/* One that comes twice has no id yet. */
 static int add_each(struct asked *asked, const struct subject_rules *rules, size_t *ret_same)
 {
     const json_t *add = json_object_get(asked->body, "add"), *rule;
-    json_t *id;
+    json_t *ids = ids_by_value(rules);
+    int r = ids ? 0 : -ENOMEM;
     size_t i;
 
     *ret_same = 0;
     json_array_foreach(add, i, rule)
     {
-        int r = find_duplicate(asked, rules, i, &id);
+        const char *value = json_string_value(json_object_get(rule, "value"));
+        json_t *id = json_object_get(ids, value);
 
-        if (r == -ENOENT) {
-            r = note_added(asked, rule);
-        } else if (r == 0) {
-            ++*ret_same;
-            r = add_to(asked->answer, "errors",
-                       json_pack("{s:O,s:o,s:s,s:s}", "value", json_object_get(rule, "value"), "id",
-                                 id, "title", "DuplicateRule", "type",
-                                 TWITTER2_PROBLEMS "duplicate-rules"));
-        }
         if (r < 0)
-            return r;
+            break;
+        *ret_same += id != NULL;
+        if (id)
+            r = note_duplicate(asked, rule, id);
+        else if (json_object_set_new(ids, value, json_string("")) < 0)
+            r = -ENOMEM;
+        else
+            r = note_added(asked, rule);
     }
+    json_decref(ids);
     place_added(asked);
-    return 0;
+    return r;
 }
 
 static int refuse_cap(struct asked *asked, const struct subject_rules *rules, size_t all)

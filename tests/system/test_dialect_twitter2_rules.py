@@ -313,6 +313,29 @@ def test_rules_change_at_all_gateways_before_the_answer(module_servers, redis, g
                 assert matched(one.next()) == (f"cat {word}", ["", word])
 
 
+def test_a_rule_that_stays_has_no_hole(module_servers, redis, gateway, subject, publish):
+    other = module_servers.gateway(redis, "--dialects", "twitter2")
+    subject.added("cat")
+    done = threading.Event()
+    changes = []
+
+    def change():
+        while not done.is_set() or not changes:
+            changes.append(subject.added(f"a{len(changes)}", f"b{len(changes)}"))
+            subject.delete(ids=changes[-1])
+
+    thread = threading.Thread(target=change)
+    with stream(subject) as here, stream(subject, gateway=other) as there:
+        thread.start()
+        for i in range(1000):
+            publish(events.post(114677098000000 + i, f"cat a{i % 50} b{i % 30}"))
+        done.set()
+        thread.join(60)
+        for one in (here, there):
+            ids = [int(one.next().json["data"]["id"]) for _ in range(1000)]
+            assert ids == list(range(114677098000000, 114677098001000))
+
+
 def test_whoever_was_not_told_finds_out(redis, gateway, subject, publish):
     subject.added("aardvark")
     name = base64.urlsafe_b64encode(hashlib.sha256(subject.claims["sub"].encode()).digest()).decode().rstrip("=")
