@@ -65,7 +65,7 @@ static size_t escape_size(const unsigned char *at, const unsigned char *end)
 
 int json_text_check(struct sl_slice text, struct json_breaks *ret_breaks, struct failure *reterr)
 {
-    const unsigned char *start = (const unsigned char *)text.data;
+    const unsigned char *start = (const unsigned char *)(text.data ? text.data : "");
     const unsigned char *end = start + text.size;
     const unsigned char *at = start;
     struct json_breaks breaks = {false, false};

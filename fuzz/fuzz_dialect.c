@@ -17,7 +17,9 @@
 #include "base/alloc.h"
 #include "fuzz/front.h"
 #include "gateway/dialects/dialects.h"
+#include "gateway/front/bearer.h"
 #include "gateway/front/event_fields.h"
+#include "gateway/front/subject_rules.h"
 #include "gateway/intake/event_decode.h"
 
 #define NOW_MS UINT64_C(1800000000000)
@@ -120,6 +122,77 @@ static void answer(const struct dialect *dialect, const struct dialect_route *ro
     if (r < 0)
         check_refusal(dialect, asking->http, &refusal);
     buffer_done(&body);
+}
+
+/* --- rules that subjects keep --- */
+
+static void check_answer(const struct dialect_rules *rules, void *asked)
+{
+    struct http_answer answer = {.status = 0};
+    struct buffer body = BUFFER_INIT;
+    json_t *json;
+
+    must(rules->answer(asked, 7, &body, &answer) == 0 && !body.failed);
+    must(answer.status >= 200 && answer.status < 500);
+    json = json_loadb(body.data, body.size, JSON_REJECT_DUPLICATES, NULL);
+    must(json_is_object(json_object_get(json, "meta")));
+    json_decref(json);
+    buffer_done(&body);
+}
+
+/* What has been taken for a rule is one later, too. */
+static void check_added(const struct dialect *dialect, const struct token *token,
+                        const struct rules_change *change)
+{
+    struct subject_rules added = {.list = NULL};
+    struct http_refusal refusal;
+    struct sl_filter *filter;
+
+    for (size_t i = 0; i < change->added_count; i++)
+        must(subject_rules_add(&added, i + 1, change->added[i]) == 0);
+    for (size_t i = 0; i < added.count; i++) {
+        must(dialect->read_rule(&added.list[i], token, &filter, &refusal) == 0);
+        sl_filter_unref(filter);
+    }
+    subject_rules_done(&added);
+}
+
+static void decide(const struct dialect *dialect, const struct dialect_rules *rules, void *asked,
+                   const struct token *token)
+{
+    struct subject_rules kept = {.version = 1, .list = NULL};
+
+    must(subject_rules_add(&kept, 1, SL_SLICE("{\"value\":\"cat\",\"tag\":\"cats\"}")) == 0);
+    must(subject_rules_add(&kept, 20, SL_SLICE("{\"value\":\"dog\"}")) == 0);
+    for (int i = 0; i < 2; i++) { /* they were others when they were to be changed */
+        struct rules_change change = {.added_count = 0};
+
+        must(rules->decide(asked, &kept, &change) == 0);
+        must(change.removed_count <= kept.count);
+        check_added(dialect, token, &change);
+    }
+    check_answer(rules, asked);
+    subject_rules_done(&kept);
+}
+
+static void ask_rules(const struct dialect *dialect, const struct dialect_rules *rules,
+                      const struct dialect_request *asking)
+{
+    struct http_refusal refusal;
+    struct token token;
+    void *asked = mem_zalloc(rules->asked_size);
+    int r = bearer_check(settings.policy, asking->http, SL_SLICE_NONE, NOW_MS, &token, &refusal,
+                         asking->fault);
+
+    if (r == 0)
+        r = rules->read(asking, &token, asked, &refusal);
+    must(r == 0 || r == -EPROTO);
+    if (r == 0)
+        decide(dialect, rules, asked, &token);
+    else
+        check_refusal(dialect, asking->http, &refusal);
+    rules->done(asked);
+    mem_free(asked);
 }
 
 /* --- WebSockets --- */
@@ -285,6 +358,8 @@ static void ask(const struct dialect *dialect, const struct dialect_route *route
         answer(dialect, route, &asking);
     if (route->read)
         read_stream(dialect, route, &asking);
+    if (route->rules)
+        ask_rules(dialect, route->rules, &asking);
     http.is_upgrade = true;
     if (route->open)
         open_socket(dialect, route, &asking);

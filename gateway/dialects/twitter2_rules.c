@@ -189,7 +189,7 @@ static int read_change(const struct dialect_request *request, struct asked *aske
     int r = json_request_body(request->http, &asked->body, refusal);
 
     if (r == -EPROTO)
-        return refuse_member(refusal, "the body is not one JSON object");
+        refusal->status = 400; /* there is no other for what is sent */
     if (r < 0)
         return r;
     add = json_object_get(asked->body, "add");

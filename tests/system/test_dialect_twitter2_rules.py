@@ -183,6 +183,12 @@ def test_bad_requests(subject, method, query, body):
     assert problem["errors"][0]["message"]
 
 
+def test_a_body_that_is_not_called_json(gateway, subject):
+    with gateway.connect() as connection:
+        answer = connection.request("POST", RULES, headers=subject.bearer, body=b'{"add":[{"value":"cat"}]}')
+    assert answer.status == 400 and "Content-Type" in json.loads(answer.body)["errors"][0]["message"]
+
+
 def test_whose_token_does_not_cover_it(gateway):
     status, problem = Subject(gateway, scope="stream:sample").ask()
     assert status == 403 and problem["type"] == PROBLEMS + "client-forbidden"
