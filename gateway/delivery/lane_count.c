@@ -263,8 +263,8 @@ static void arm_refresh(struct deliver *deliver)
     if (first_ms == UINT64_MAX)
         uv_timer_stop(deliver->refresher);
     else
-        uv_timer_start(deliver->refresher, on_refresh, first_ms > now_ms ? first_ms - now_ms : 0,
-                       0);
+        uv_timer_start(deliver->refresher, on_refresh, first_ms > now_ms ? first_ms - now_ms : 1,
+                       0); /* what is closing is told then: at 0 the loop would go no further */
 }
 
 static void tell_partial(struct lane *lane)

@@ -17,6 +17,8 @@ enum { LANES = 300, A_TURN = 64, WORDS = 20, STEPS = 6000 };
 
 static const uint64_t day_ms = UINT64_C(1795219200000); /* 2026-11-21 */
 
+static uint32_t refresh_ms;
+
 struct world {
     uv_loop_t loop;
     struct metrics_board *board;
@@ -33,7 +35,7 @@ static struct sl_cursor no_head(void)
 /* Counts, by type too, posts that are picked, and one of all trends. */
 static struct count_question question_of(size_t i)
 {
-    struct count_question question = {.bucket_ms = 1000};
+    struct count_question question = {.bucket_ms = 1000, .refresh_ms = refresh_ms};
 
     if (i == 0)
         question.trends = (struct trend_question){
@@ -182,6 +184,30 @@ static void test_a_turn_closes_a_few(void **state)
     end(world);
 }
 
+/* Those that tell of the open bucket now and then have nothing to tell of one that is over. */
+static void test_who_is_refreshed_waits_for_the_bucket(void **state)
+{
+    struct world *world;
+    size_t turns = 0;
+
+    (void)state;
+    refresh_ms = 1;
+    world = begin();
+    forget_what_was_told(world);
+    pass_time(world, 1000);
+    assert_true(told(world) <= A_TURN);
+    while (told(world) < LANES / 2) {
+        uint64_t until = uv_hrtime() + 2000000;
+
+        while (uv_hrtime() < until) /* the timer is due before anything is closed */
+            continue;
+        uv_run(&world->loop, UV_RUN_NOWAIT);
+        assert_true(++turns < 100 * LANES);
+    }
+    refresh_ms = 0;
+    end(world);
+}
+
 static void step(struct world *world, uint64_t what)
 {
     unsigned word = (unsigned)(what >> 8) % WORDS, user = (unsigned)(what >> 16) % 50;
@@ -228,6 +254,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_turn_closes_a_few),
+        cmocka_unit_test(test_who_is_refreshed_waits_for_the_bucket),
         cmocka_unit_test(test_all_are_told_the_same_as_at_once),
     };
 
