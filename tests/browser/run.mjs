@@ -197,7 +197,10 @@ const tests = {
     await visit.page.locator('#question').fill('chuditch OR nobodys');
     await visit.page.locator('#estimate', { hasText: 'chuditch 3' }).waitFor();
     assert.equal(await visit.text('#estimate .is-none'), 'nobodys 0 (!)');
+    await visit.page.locator('#examples .row', { hasText: 'a chuditch' }).first().waitFor();
+    await isAccessible(visit.page);
     await visit.ask('chuditch lang:ga');
+    await visit.page.locator('#examples').waitFor({ state: 'hidden' });
     await visit.page.getByRole('button', { name: 'Without lang:ga: 3 in 10 min' }).click();
     await visit.row('a chuditch').first().waitFor();
     assert.equal(await visit.page.locator('#question').inputValue(), 'chuditch');

@@ -121,6 +121,16 @@ export class Servers {
     }
   }
 
+  // Has this system a font for a language? As fontconfig has it, which Chromium asks, too. null: nobody knows.
+  async hasFont(language) {
+    try {
+      return (await run('fc-list', [`:lang=${language}`, 'family'])).stdout.trim() !== '';
+    } catch (error) {
+      if (error.code === 'ENOENT') return null;
+      throw error;
+    }
+  }
+
   // As an administrator; resolves to the status.
   async administer(method, address, body) {
     const headers = { Authorization: `Bearer ${await this.token('admin', 'root')}`, 'Content-Type': 'application/json' };

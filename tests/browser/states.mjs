@@ -103,6 +103,31 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token,
       }
     },
 
+    async 'a link has what is seen of the map'() {
+      const visit = await Visit.listen('a=&map=4,100,35.7');
+      await visit.page.locator('#map.is-there.is-zoomed').waitFor();
+      await visit.page.locator('#zoom-in').click();
+      await until(() => /[?&#]map=6\.4%2C100%2C35\.\d+/.test(visit.page.url()), 'the address has it');
+      for (let i = 0; i < 4; i++) await visit.page.locator('#zoom-out').click();
+      await until(() => !visit.page.url().includes('map='), 'all of it needs no word');
+      await visit.close();
+    },
+
+    async 'what this system has no font for is said, and nothing else'() {
+      const texts = { zh: '北京的秋天真好看', ja: 'ひらがなとカタカナ', ko: '안녕하세요', hi: 'नमस्ते दुनिया', ar: 'صباح الخير', emoji: 'bread 🍞' };
+      const names = { zh: 'Chinese', ja: 'Japanese', ko: 'Korean', hi: 'Hindi', ar: 'Arabic', emoji: 'emoji' };
+      for (const text of Object.values(texts)) await servers.post('ada', `${text} #scripts`);
+      const visit = await Visit.listen('a=%23scripts&range=5m');
+      await until(async () => await visit.page.locator('.row').count() === 6, 'they are there');
+      const said = await visit.page.locator('#fonts').isVisible() ? await visit.text('#fonts') : '';
+      for (const [script, name] of Object.entries(names)) {
+        const hasFont = await servers.hasFont(script === 'emoji' ? 'und-zsye' : script);
+        if (hasFont !== null) assert.equal(said.includes(name), !hasFont, `${name}: ${said}`);
+      }
+      await shoot(visit, 'scripts');
+      await visit.close();
+    },
+
     async 'a token that expires is asked for anew, and with a new one all goes on'() {
       const visit = await Visit.open('/#a=quenda&range=5m');
       await servers.post('ada', 'a quenda before');

@@ -9,15 +9,15 @@ import { getToken } from './token.js';
 const PLACE = /at character (\d+)/;
 
 export class Asking {
-  // onAsk(text, isBeside): it is to be shown; isOnline(): whether the server can be asked.
-  constructor({ onAsk, isOnline }) {
+  // onAsk(text, isBeside): it is to be shown; onExamples(events): of what it would bring; isOnline(): whether the server can be asked.
+  constructor({ onAsk, onExamples, isOnline }) {
     Object.assign(this, { onAsk, isOnline });
     this.input = $('#question');
     $('#ask').addEventListener('submit', (event) => {
       event.preventDefault();
       this.check(this.input.value, false);
     });
-    this.estimating = new Estimating({ onError: (error, typed) => this.fail(error, typed), onGood: () => this.clearError() });
+    this.estimating = new Estimating({ onError: (error, typed) => this.fail(error, typed), onGood: () => this.clearError(), onExamples });
     this.input.addEventListener('input', () => {
       this.isTyping = true;
       this.estimating.typed(this.input.value);

@@ -12,8 +12,8 @@ import { Connection } from './connection.js';
 import { $, $$, announce, copyText, make } from './dom.js';
 import { openDrawer } from './drawer.js';
 import { estimate, obstacles } from './estimate.js';
-import { Feed } from './feed.js';
-import { formatCount } from './format.js';
+import { Feed, postRow } from './feed.js';
+import { formatCount, formatSeconds } from './format.js';
 import { formerQuestion } from './former.js';
 import { Gaps, describeGap, describeHole } from './gaps.js';
 import { clockTime } from './ids.js';
@@ -162,6 +162,7 @@ function refuse(role, error) {
 
 // What is asked for is another thing than before.
 function changed() {
+  view.map = map.shown;
   history.replaceState(null, '', `${location.pathname}${location.search}#${view.fragment}`);
   asking.text = view.question ?? '';
   map.setBoxes(boxesOf(view.question ?? ''));
@@ -244,6 +245,7 @@ function toggleTable() {
 }
 
 function share(button) {
+  view.map = map.shown;
   const url = new URL(location.href);
   url.hash = view.fragment;
   copyText(button, url.href);
@@ -278,7 +280,7 @@ function readGroups(by) {
 // --- the parts of the page ---
 
 const link = new Connection((state) => { showState(state); wake(); });
-const asking = new Asking({ onAsk: ask, isOnline: () => link.state.name === 'live' });
+const asking = new Asking({ onAsk: ask, onExamples: showThose, isOnline: () => link.state.name === 'live' });
 const access = new Access({
   onToken: connect,
   onOther: (stream) => {
@@ -307,7 +309,7 @@ const map = new WorldMap($('#map'), {
     announce(`In the box ${box.join(', ')}`);
     pick(boxTerm(box), isBeside);
   },
-  onZoom: () => reconcile(),
+  onZoom: () => changed(),
 });
 const rising = new Rising((term) => asking.check(term, true));
 const languages = new Ranks($('#languages'), { nameOf: languageName, unknown: 'und', onPick: (key, isBeside) => pick(`lang:${key}`, isBeside) });
@@ -432,6 +434,8 @@ function aboutText(channel, { from, to }, isOld) {
   const { posts, deletes, known, unknown } = buckets.sum(from, Math.min(to, buckets.end));
   if (known === 0) return link.state.name === 'live' && !channel.isCaughtUp ? 'reading the past …' : 'not known';
   const parts = [];
+  const quiet = view.brush || posts >= ENOUGH || !buckets.lastPost ? 0 : clock.now() - buckets.lastPost;
+  if (quiet > FAR_MS) parts.push(`last one ${formatSeconds(quiet / 1000)} ago`);
   const all = open.get('all') ?? open.get(LETTERS[view.questions.indexOf('')]);
   if (all && all !== channel) {
     const of = all.buckets.sum(from, Math.min(to, buckets.end, all.buckets.end)).posts;
@@ -589,6 +593,12 @@ async function explain(event, place) {
     make('bdi', {}, terms.length > 0 ? `${titleOf(question)}: by ${terms.map(titleOf).join(', ')}` : titleOf(question)))));
 }
 
+// Of what is typed, and not yet asked for.
+function showThose(events) {
+  $('#examples').hidden = events.length === 0;
+  $('#examples-rows').replaceChildren(...events.filter(({ post }) => post?.text).map(postRow));
+}
+
 function closeHint() {
   $('#hint').hidden = true;
 }
@@ -654,6 +664,7 @@ function begin() {
   isGrowing = !new URLSearchParams(fragment).has('range');
   const isAsked = view.recall(fragment);
   placeBrush();
+  map.shown = view.map;
   if (isFormer) history.replaceState(null, '', `${location.pathname}${location.search}#${view.fragment}`);
   showHint();
   const [stream] = permittedStreams(getToken());

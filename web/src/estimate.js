@@ -43,8 +43,9 @@ export function describe({ per_second: rate, share, bytes_per_second: bytes, eve
 export const obstacles = ({ events, parts = [] }) => (events > 0 ? [] : parts.filter(({ without }) => without > 0).sort((a, b) => b.without - a.without));
 
 export class Estimating {
-  // onError(error, text): what is typed is no question yet.
-  constructor({ onError, onGood }) {
+  // onError(error, text): what is typed is no question yet; onExamples(events): what it would bring, such as these.
+  constructor({ onError, onGood, onExamples }) {
+    this.onExamples = onExamples;
     this.line = $('#estimate');
     this.onError = onError;
     this.onGood = onGood;
@@ -63,6 +64,7 @@ export class Estimating {
     this.abort?.abort();
     this.abort = null;
     this.line.hidden = true;
+    this.onExamples([]);
   }
 
   async ask(text) {
@@ -78,5 +80,6 @@ export class Estimating {
     const { line, parts } = describe(answer.estimate);
     this.line.replaceChildren(line, ...parts.map(({ text: part, isNone }) => make(isNone ? 'span.part.is-none' : 'span.part', {}, isNone ? `${part} (!)` : part)));
     this.line.hidden = false;
+    this.onExamples(answer.estimate.examples ?? []);
   }
 }

@@ -47,7 +47,7 @@ function age(ms) {
   return `${Math.round(ms / 86_400_000)} d`;
 }
 
-function postRow(event) {
+export function postRow(event) {
   const { post } = event;
   const { user } = post;
   const at = Date.parse(event.at ?? post.created_at);

@@ -86,6 +86,21 @@ export class WorldMap {
     return this.zoom < 5 ? 5 : 2;
   }
 
+  // What is seen of it, for an address: "zoom,longitude,latitude"; null: all.
+  get shown() {
+    if (this.zoom === 1) return null;
+    const [longitude, latitude] = miller.invert(...this.centre);
+    return [this.zoom, longitude / RADIAN, latitude / RADIAN].map(round).join(',');
+  }
+
+  set shown(text) {
+    const [zoom, longitude, latitude] = (text ?? '').split(',').map(Number);
+    const isPlace = [zoom, longitude, latitude].every(Number.isFinite);
+    this.zoom = isPlace ? clamp(zoom, 1, MOST_ZOOM) : 1;
+    if (isPlace) this.centre = [longitude * RADIAN, millerY(clamp(latitude, SOUTH, NORTH) * RADIAN)];
+    this.resize();
+  }
+
   setBoxes(boxes) {
     this.boxes = boxes;
     this.wake();

@@ -16,6 +16,7 @@ export class View {
     this.range = FIRST_RANGE;
     this.brush = null; // { from, to } in ms: the lower row is about then
     this.isLog = false;
+    this.map = null; // what is seen of it: see WorldMap.shown
   }
 
   get question() {
@@ -53,6 +54,7 @@ export class View {
     if (this.slots.length > 1) fragment.set('focus', LETTERS[this.focus]);
     if (this.range !== FIRST_RANGE) fragment.set('range', this.range);
     if (this.isLog) fragment.set('scale', 'log');
+    if (this.map) fragment.set('map', this.map);
     if (this.brush) fragment.set('t', [this.brush.from, this.brush.to].map((ms) => new Date(ms).toISOString()).join('/'));
     return fragment.toString();
   }
@@ -68,6 +70,7 @@ export class View {
     if (questions[this.focus] === null) [this.focus] = this.slots;
     this.range = fragment.get('range') in RANGES ? fragment.get('range') : FIRST_RANGE;
     this.isLog = fragment.get('scale') === 'log';
+    this.map = fragment.get('map');
     const [from, to] = (fragment.get('t') ?? '').split('/').map(Date.parse);
     this.brush = from < to ? { from, to } : null;
     return true;
