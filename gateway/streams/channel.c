@@ -333,11 +333,21 @@ static int join_filter(struct channel *channel)
     return 0;
 }
 
+/* That of a WebSocket in a dialect, which has neither filters nor messages of its own: it is
+ * nowhere in delivery, and counts as served. */
+static bool is_bare(const struct stream_request *request)
+{
+    return request->stream == STREAM_MANY && request->dialect &&
+           request->format == FORMAT_WEBSOCKET;
+}
+
 int channel_join(struct channel *channel)
 {
     struct deliver *deliver = deliver_of(channel);
     const struct stream_request *request = &channel->request;
 
+    if (is_bare(request))
+        return 0;
     switch (request->stream) {
     case STREAM_FILTER:
     case STREAM_SAMPLE:

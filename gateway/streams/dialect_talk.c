@@ -1,7 +1,7 @@
 /* dialect_talk.c - a WebSocket in a dialect: what its client says, and is told.
  *
- * The connection's own channel is that of a /v1/stream without filters, which is never sent
- * anything. What the client asks for, in the request or by messages, is opened beside it. */
+ * The connection's own channel is that of a /v1/stream without filters, and has no place in
+ * delivery. What the client asks for, in the request or by messages, is opened beside it. */
 #include <errno.h>
 
 #include "base/alloc.h"

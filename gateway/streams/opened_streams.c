@@ -19,7 +19,7 @@ static size_t count_opened(const struct stream *stream)
 
 size_t opened_streams_and_rules(const struct stream *stream)
 {
-    return count_opened(stream) + rule_set_count(stream->own.rules);
+    return count_opened(stream) + (stream->own.rules ? rule_set_count(stream->own.rules) : 0);
 }
 
 struct channel *opened_streams_find(const struct stream *stream, struct sl_slice name)
