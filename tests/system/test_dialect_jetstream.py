@@ -26,7 +26,7 @@ CID = re.compile(r"baf[ky]rei[a-z2-7]{52}")
 
 @pytest.fixture(scope="module")
 def gateway(module_servers, redis):
-    return module_servers.gateway(redis, "--dialects", "jetstream", "--keepalive-ms", "300")
+    return module_servers.gateway(redis, "--dialects", "jetstream")
 
 
 @pytest.fixture(scope="module")
@@ -149,19 +149,25 @@ def test_collections_and_users_are_chosen(gateway, cli, ada):
 
 
 def test_options_take_the_place_of_those_before(gateway, publish):
-    client = Client(gateway, "requireHello=true")
+    client, witness = Client(gateway, "requireHello=true"), Client(gateway)
     client.settled()
-    publish(events.post(114677036875776, "nobody said hello"))
+    witness.settled()
+
+    def pass_by(event):
+        """It has been there before anything is said: the worker is the same."""
+        publish(event)
+        assert witness.event()["commit"]["rkey"] == event["post"]["id"]
+    pass_by(events.post(114677036875776, "nobody said hello"))
     client.say(type="hello")
     client.settled()
-    publish(events.post(114677036875777, "that was no hello"))
+    pass_by(events.post(114677036875777, "that was no hello"))
     client.update()
     client.settled()
-    publish(events.post(114677036875778, "everything", user="so:me"))
+    pass_by(events.post(114677036875778, "everything", user="so:me"))
     assert client.event()["did"] == "did:sluice:so%3Ame"
     client.update(wantedCollections=["app.bsky.feed.like"], wantedDids=None)
     client.settled()
-    publish(events.post(114677036875779, "no like"))
+    pass_by(events.post(114677036875779, "no like"))
     client.update(maxMessageSizeBytes=600)
     client.settled()
     publish(events.post(114677036875780, "long" * 200))
@@ -307,8 +313,8 @@ def test_what_cannot_be_read_ends_it(gateway, opcode, text, code):
     assert client.socket.next() is None and client.socket.close_code == code
 
 
-def test_quiet_sockets_are_pinged(gateway):
-    client = Client(gateway)
+def test_quiet_sockets_are_pinged(servers, redis):
+    client = Client(servers.gateway(redis, "--dialects", "jetstream", "--keepalive-ms", "300"))
     client.socket.shows_keepalives = True
     client.socket.next()
     assert client.socket.keepalives == 1
