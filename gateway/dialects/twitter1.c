@@ -5,6 +5,7 @@
  * client knows a second secret, which there is none of; the token itself is what must be kept
  * secret, so without TLS such a header is taken from this machine only, unless told otherwise. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "gateway/dialects/basic_token.h"
@@ -18,6 +19,7 @@
 enum {
     PHRASE_MAX_BYTES = 60,
     COUNT_MAX = 150000,
+    COUNT_ROOM = 16,
     KEEPALIVE_MS = 30000,
     COUNT_ENDS_WITHIN_MS = 1000
 };
@@ -135,10 +137,12 @@ static int check_locations(struct sl_slice locations, struct http_refusal *refus
     return 0;
 }
 
+/* As many as a stream may begin with: clients reckon what they have missed, and ask for more. */
 static int read_count(const struct dialect_request *request, struct sl_slice text,
                       struct dialect_stream *asked, struct http_refusal *refusal)
 {
     bool is_negative = sl_slice_starts_with(text, SL_SLICE("-"));
+    char *last = asked->room, *until = asked->room + COUNT_ROOM;
     struct sl_slice digits;
     uint64_t count = 0;
 
@@ -149,15 +153,18 @@ static int read_count(const struct dialect_request *request, struct sl_slice tex
         count = digits.data[i] >= '0' && digits.data[i] <= '9'
                     ? count * 10 + (uint64_t)(digits.data[i] - '0')
                     : COUNT_MAX + 1;
-    if (count == 0 || count > STREAM_LAST_MAX)
+    if (count == 0 || count > COUNT_MAX)
         return http_refuse(refusal, 416, "bad_count", "count",
-                           "count is a number from 1 to %d, or from -1 to -%d", STREAM_LAST_MAX,
-                           STREAM_LAST_MAX);
-    dialect_ask(asked, "last", digits);
+                           "count is a number from 1 to %d, or from -1 to -%d", COUNT_MAX,
+                           COUNT_MAX);
+    if (count > STREAM_LAST_MAX)
+        count = STREAM_LAST_MAX;
+    snprintf(last, COUNT_ROOM, "%u", (unsigned)count);
+    dialect_ask(asked, "last", sl_slice_str(last));
     if (!is_negative)
         return 0;
-    sl_id_print(sl_id_first_at(request->times.now_ms + COUNT_ENDS_WITHIN_MS), asked->room);
-    dialect_ask(asked, "until", sl_slice_str(asked->room));
+    sl_id_print(sl_id_first_at(request->times.now_ms + COUNT_ENDS_WITHIN_MS), until);
+    dialect_ask(asked, "until", sl_slice_str(until));
     return 0;
 }
 

@@ -192,9 +192,10 @@ def test_count_begins_with_what_has_passed(gateway, cli, ada):
         assert [stream.next().json["id"] for _ in range(3)] == ids[2:]
         ids.append(int(cli.run("post", "--user", ada, "counted live")))
         assert stream.next().json["id"] == ids[-1]
-    with gateway.stream(f"{FILTER}?track=counted&count=-2") as stream:
-        assert [stream.next().json["id"] for _ in range(2)] == ids[-2:]
-        assert stream.to_end() == []
+    for count, past in (("-2", ids[-2:]), ("-150000", ids)):
+        with gateway.stream(f"{FILTER}?track=counted&count={count}") as stream:
+            assert [stream.next().json["id"] for _ in past] == past
+            assert stream.to_end() == []
 
 
 def test_it_ends_without_a_word_when_the_server_drains(module_servers, redis, publish):
