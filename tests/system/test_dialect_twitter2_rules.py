@@ -306,11 +306,22 @@ def test_rules_change_while_a_stream_is_open(subject, publish):
         assert matched(one.next()) == ("a fox", ["last"])
 
 
+def wait_until_all_hear(subject, *gateways, streams):
+    """Each is asked by each: a gateway that has just started may not hear yet what others say."""
+    def all_hear():
+        answers = [Subject(gateway, **{**subject.claims, "scope": "read"}).ask(path="/v1/connections")[1]
+                   for gateway in gateways]
+        return all(answer["complete"] and len(answer["items"]) == streams for answer in answers)
+
+    eventually(all_hear, "that all gateways hear each other")
+
+
 def test_rules_change_at_all_gateways_before_the_answer(module_servers, redis, gateway, subject, publish):
     """What is posted after the answer is matched by the new rules, wherever the stream is."""
     other = module_servers.gateway(redis, "--dialects", "twitter2", "--workers", 2)
     subject.added("cat")
     with stream(subject) as here, stream(subject, gateway=other) as there:
+        wait_until_all_hear(subject, gateway, other, streams=2)
         for round in range(10):
             word = f"word{round}"
             Subject((gateway, other)[round % 2], **subject.claims).added(word, tag=word)
