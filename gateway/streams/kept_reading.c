@@ -29,15 +29,14 @@ static void reading_free(struct kept_reading *reading)
 
 static bool is_of(const struct stream *stream, const char *holder)
 {
-    return stream->kept_rules && stream_goes_on(stream) &&
-           strcmp(stream_token(stream)->holder, holder) == 0;
+    return stream_goes_on(stream) && strcmp(stream_token(stream)->holder, holder) == 0;
 }
 
 static void follow(const struct kept_reading *reading, const struct subject_rules *rules)
 {
-    LIST_EACH(&reading->streams->list, node)
+    LIST_EACH(&reading->streams->kept_streams, node)
     {
-        struct stream *stream = LIST_OWNER(node, struct stream, node);
+        struct stream *stream = LIST_OWNER(node, struct kept_rules, node)->stream;
 
         if (is_of(stream, reading->holder))
             kept_rules_follow(stream, rules);
@@ -110,9 +109,9 @@ uint64_t kept_rules_reach(struct streams *streams, const char *holder, uint64_t 
 {
     uint64_t older = 0;
 
-    LIST_EACH(&streams->list, node)
+    LIST_EACH(&streams->kept_streams, node)
     {
-        const struct stream *stream = LIST_OWNER(node, struct stream, node);
+        const struct stream *stream = LIST_OWNER(node, struct kept_rules, node)->stream;
 
         older += is_of(stream, holder) && stream->kept_rules->version < version;
     }
@@ -160,12 +159,11 @@ static void look_at(const struct stream *stream)
 void kept_rules_check(struct streams *streams)
 {
     streams->kept_part = (streams->kept_part + 1) % CHECK_PARTS;
-    LIST_EACH(&streams->list, node)
+    LIST_EACH(&streams->kept_streams, node)
     {
-        const struct stream *stream = LIST_OWNER(node, struct stream, node);
+        const struct stream *stream = LIST_OWNER(node, struct kept_rules, node)->stream;
 
-        if (stream->kept_rules && stream_goes_on(stream) &&
-            (uint32_t)stream->ticket % CHECK_PARTS == streams->kept_part)
+        if (stream_goes_on(stream) && (uint32_t)stream->ticket % CHECK_PARTS == streams->kept_part)
             look_at(stream);
     }
 }

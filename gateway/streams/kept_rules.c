@@ -173,9 +173,24 @@ void kept_rules_follow(struct stream *stream, const struct subject_rules *rules)
     ready_rules_done(&ready);
 }
 
+struct kept_rules *kept_rules_new(void)
+{
+    return mem_zalloc(sizeof(struct kept_rules));
+}
+
+void kept_rules_join(struct kept_rules *kept, struct stream *stream)
+{
+    kept->stream = stream;
+    stream->kept_rules = kept;
+    list_append(&stream->streams->kept_streams, &kept->node);
+}
+
 void kept_rules_free(struct kept_rules *kept)
 {
-    if (kept)
-        mem_free(kept->ids);
+    if (!kept)
+        return;
+    if (kept->stream)
+        list_remove(&kept->stream->streams->kept_streams, &kept->node);
+    mem_free(kept->ids);
     mem_free(kept);
 }

@@ -7,6 +7,8 @@
 
 /* What a stream has of them. */
 struct kept_rules {
+    struct stream *stream;
+    struct list_node node; /* in streams->kept_streams */
     uint64_t version;
     uint64_t *ids; /* in order; also of those that its token does not permit */
     size_t count;
@@ -34,6 +36,11 @@ void kept_rules_put(struct stream *stream, const struct subject_rules *rules,
                     const struct ready_rules *ready);
 /* Reads what is new, and puts it. */
 void kept_rules_follow(struct stream *stream, const struct subject_rules *rules);
+/* NULL: out of memory. */
+struct kept_rules *kept_rules_new(void);
+/* They are the stream's from now on, which begins; it frees them when it has ended. */
+void kept_rules_join(struct kept_rules *kept, struct stream *stream);
+/* NULL is none. */
 void kept_rules_free(struct kept_rules *kept);
 
 /* --- kept_reading.c --- */

@@ -54,7 +54,7 @@ static void start(struct rule_entry *entry, struct stream *stream, struct kept_r
 
     *http_connection_headers(entry->connection) = BUFFER_INIT; /* ours: it is no more */
     http_take_over_late(entry->connection, &stream->wire, &stream_wire_callbacks, &rest);
-    stream->kept_rules = kept;
+    kept_rules_join(kept, stream);
     stream_start(stream, &entry->head, buffer_slice(&headers));
     buffer_done(&headers);
     buffer_done(&rest); /* what a client says behind its request is never answered */
@@ -69,7 +69,7 @@ static int begin(struct rule_entry *entry, const struct subject_rules *rules,
                  struct http_refusal *refusal)
 {
     struct streams *streams = entry->streams;
-    struct kept_rules *kept = mem_zalloc(sizeof(*kept));
+    struct kept_rules *kept = kept_rules_new();
     struct ready_rules ready;
     struct stream *stream;
     int r = kept ? 0 : -ENOMEM;
@@ -79,21 +79,21 @@ static int begin(struct rule_entry *entry, const struct subject_rules *rules,
         r = stream_opening_check(streams, http_connection_wire(entry->connection), &entry->opening,
                                  refusal);
     if (r < 0) {
-        mem_free(kept);
+        kept_rules_free(kept);
         return r;
     }
     r = ready_rules_read(streams, &entry->opening.request, rules, 0, true, &entry->opening.share,
                          &ready, refusal);
     if (r < 0) {
         stream_opening_undo(streams, &entry->opening);
-        mem_free(kept);
+        kept_rules_free(kept);
         return r;
     }
     stream = stream_opening_take(streams, &entry->opening, refusal);
     if (stream)
         start(entry, stream, kept, rules, &ready);
     else
-        mem_free(kept);
+        kept_rules_free(kept);
     ready_rules_done(&ready);
     return stream ? 0 : -EPROTO;
 }

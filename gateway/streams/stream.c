@@ -383,7 +383,6 @@ static void release(uv_handle_t *timer)
     struct stream *stream = timer->data;
 
     stream->protocol->done(stream);
-    kept_rules_free(stream->kept_rules);
     mem_free(stream);
 }
 
@@ -410,6 +409,8 @@ static void close_now(struct stream *stream)
     stream_use_end(stream);
     channel_done(&stream->own);
     stream->stage = STREAM_ENDED;
+    kept_rules_free(stream->kept_rules);
+    stream->kept_rules = NULL;
     list_remove(&streams->list, &stream->node);
     uv_close((uv_handle_t *)&stream->timer, release);
 }

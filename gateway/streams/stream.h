@@ -40,6 +40,7 @@ struct streams {
     struct list rule_requests;   /* rule_request.c */
     struct list rule_waits;      /* kept_rules.h */
     struct list kept_readings;   /* kept_reading.c */
+    struct list kept_streams;    /* of struct kept_rules */
     uint32_t kept_part;          /* of the streams, which look next whether their rules are old */
     size_t use_part;             /* of the streams, whose use is added next */
     uint64_t random;             /* state of the spread of retry_ms, and of ids */

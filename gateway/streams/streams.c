@@ -517,6 +517,7 @@ struct streams *streams_new(const struct streams_settings *settings)
     list_init(&streams->inquiries);
     list_init(&streams->rule_waits);
     list_init(&streams->kept_readings);
+    list_init(&streams->kept_streams);
     stream_memory_init(streams);
     streams->budget = filter_budget_new();
     streams->inflater = websocket_inflater_new();
