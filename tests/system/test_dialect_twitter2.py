@@ -39,9 +39,10 @@ def sampled(number, percent=1):
     return next(one for one in range(number, number + 100000) if is_sampled(one, percent))
 
 
-def test_a_post_is_a_tweet(gateway, publish):
+@pytest.mark.parametrize("transport", ["ndjson", "ndjson+gzip"])
+def test_a_post_is_a_tweet(gateway, publish, transport):
     number = sampled(114677036875776)
-    with gateway.stream(SAMPLE) as stream:
+    with gateway.stream(SAMPLE, transport) as stream:
         publish(events.post(number, "tea & cake ä"))
         line = stream.next().raw
     assert line.isascii()
