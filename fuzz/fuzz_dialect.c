@@ -6,7 +6,7 @@
  * byte as options; 0x40 what a client says on a WebSocket; else a request, whose fields are each
  * ended by a newline: query, Authorization, Sec-WebSocket-Protocol, Last-Event-ID, Content-Type,
  * body. 0x01 a POST, 0x02 a good token, 0x04 the same in a header of OAuth 1.0a,
- * 0x08 nobody else reads it, 0x10 over TLS. */
+ * 0x08 nobody else reads it, 0x10 over TLS, 0x20 a DELETE. */
 #include "fuzz/fuzz.h"
 
 #include <errno.h>
@@ -30,6 +30,7 @@ enum {
     FLAG_OAUTH = 0x04,
     FLAG_PRIVATE = 0x08,
     FLAG_SECURE = 0x10,
+    FLAG_DELETE = 0x20,
     FLAG_MESSAGE = 0x40,
     FLAG_EVENT = 0x80
 };
@@ -195,6 +196,37 @@ static void ask_rules(const struct dialect *dialect, const struct dialect_rules 
     mem_free(asked);
 }
 
+/* What is asked about connections, and what would be told of one. */
+static void inquire(const struct dialect *dialect, const struct dialect_route *route,
+                    const struct dialect_request *asking)
+{
+    const struct dialect_connection one = {
+        .id = "00000000000000000000000000000001", .path = "/v1/stream", .address = ""};
+    const struct dialect_findings findings = {
+        .connections = &one, .count = 1, .not_ended = 1, .has_more = true};
+    struct dialect_inquiry *inquiry = mem_zalloc(sizeof(*inquiry));
+    struct buffer body = BUFFER_INIT;
+    struct http_refusal refusal;
+    int r = route->connections->read(asking, inquiry, &refusal);
+
+    must(r == 0 || r == -EPROTO);
+    if (r < 0) {
+        check_refusal(dialect, asking->http, &refusal);
+    } else {
+        json_t *json;
+
+        must(inquiry->id_count <= DIALECT_CONNECTIONS_MAX);
+        must(inquiry->max <= DIALECT_CONNECTIONS_MAX);
+        route->connections->wants(inquiry, one.path);
+        must(route->connections->answer(inquiry, &findings, &body) == 0);
+        json = json_loadb(body.data, body.size, JSON_REJECT_DUPLICATES, NULL);
+        must(json_is_object(json));
+        json_decref(json);
+    }
+    buffer_done(&body);
+    mem_free(inquiry);
+}
+
 /* --- WebSockets --- */
 
 /* One that has been opened with a good token. */
@@ -332,7 +364,9 @@ static struct sl_slice next_field(const uint8_t **data, size_t *size)
 static void ask(const struct dialect *dialect, const struct dialect_route *route, uint8_t flags,
                 const uint8_t *data, size_t size)
 {
-    struct http_request http = {.method = flags & FLAG_POST ? HTTP_POST : HTTP_GET,
+    struct http_request http = {.method = flags & FLAG_POST     ? HTTP_POST
+                                          : flags & FLAG_DELETE ? HTTP_DELETE
+                                                                : HTTP_GET,
                                 .path = sl_slice_str(route->path),
                                 .host = SL_SLICE("social.example:8080")};
     struct sl_slice *const fields[] = {&http.query,         &http.authorization, &http.protocols,
@@ -360,6 +394,8 @@ static void ask(const struct dialect *dialect, const struct dialect_route *route
         read_stream(dialect, route, &asking);
     if (route->rules)
         ask_rules(dialect, route->rules, &asking);
+    if (route->connections)
+        inquire(dialect, route, &asking);
     http.is_upgrade = true;
     if (route->open)
         open_socket(dialect, route, &asking);
