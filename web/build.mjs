@@ -19,7 +19,7 @@ const { buildSync } = load('esbuild');
 const { parse: parseYaml } = load('yaml');
 
 const pages = { '/': 'index.html', '/status': 'status.html' };
-const entries = ['dashboard.js', 'hub.js', 'status.js', 'common.css', 'dashboard.css', 'status.css', 'icon.svg', 'warning.svg', 'critical.svg'];
+const entries = ['dashboard.js', 'worker.js', 'hub.js', 'status.js', 'common.css', 'dashboard.css', 'status.css', 'icon.svg', 'warning.svg', 'critical.svg'];
 
 const bundle = buildSync({
   absWorkingDir: source,
@@ -69,9 +69,10 @@ const withAssets = (name, text) => Buffer.from(text.replace(/\/assets\/[\w.-]+/g
 
 // What a page's script imports is asked for with it, not after it.
 function withPreloads(text) {
-  return text.replace(/^<script type="module" src="\/assets\/([\w.]+)"><\/script>$/m, (script, entry) => {
+  const asked = new Set();
+  return text.replace(/^<script type="module" src="\/assets\/([\w.]+)"><\/script>$/gm, (script, entry) => {
     const { imports } = Object.values(bundle.metafile.outputs).find(({ entryPoint }) => entryPoint === entry);
-    const links = imports.filter(({ kind }) => kind === 'import-statement')
+    const links = imports.filter(({ kind, path: one }) => kind === 'import-statement' && !asked.has(one) && asked.add(one))
       .map((one) => `<link rel="modulepreload" href="/assets/${path.basename(one.path)}">\n`);
     return links.join('') + script;
   });

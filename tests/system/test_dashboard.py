@@ -66,7 +66,7 @@ def test_the_page_may_run_and_ask_for_nothing_but_its_own(page):
     policy = dict(part.strip().split(" ", 1)
                   for part in page.headers["content-security-policy"].split(";"))
     assert policy["default-src"] == "'none'"
-    assert policy.pop("trusted-types") == "hub", policy  # the one script that a page names by itself (web/src/connection.js)
+    assert policy.pop("trusted-types") == "hub", policy  # the one script that a page names by itself (web/src/worker.js)
     assert all(value in ("'none'", "'self'", "'script'") for value in policy.values()), policy
     assert not re.search(r"<script[^>]*>[^<]|<style|style=|\son\w+=|https?://", page.text)
 

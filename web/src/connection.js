@@ -1,22 +1,7 @@
 // connection.js - the tab's end of the hub, which all tabs share; without SharedWorker the tab has its own.
 
-import { $ } from './dom.js';
 import { serveInPage } from './hub.js';
-
-const HUB = $('meta[name=hub]').content;
-
-// The one script that a page may start by its address: gateway/front/site.c has the name.
-const policy = globalThis.trustedTypes?.createPolicy('hub', {
-  createScriptURL(url) {
-    if (url !== HUB) throw new TypeError(`not the hub: ${url}`);
-    return url;
-  },
-});
-
-function dial() {
-  if (!globalThis.SharedWorker) return serveInPage();
-  return new SharedWorker(policy ? policy.createScriptURL(HUB) : HUB, { type: 'module', name: 'sluice' }).port;
-}
+import { port } from './worker.js';
 
 export class Connection {
   // onState(state): as of Link.
@@ -25,7 +10,7 @@ export class Connection {
     this.takers = new Map(); // key -> take
     this.keys = 0;
     this.state = { name: 'idle' };
-    this.port = dial();
+    this.port = port ?? serveInPage();
     this.port.onmessage = ({ data }) => {
       if (data.state) {
         this.state = data.state;

@@ -8,7 +8,7 @@ import { describeGap } from './gaps.js';
 import { countryName, languageName } from './names.js';
 import { directionOf, splitText } from './text.js';
 
-const BATCH_MS = 500;
+const BATCH_MS = 1000;
 const FIRST_MS = 40;
 export const KEPT = 120;
 const READ_ON_PX = 40; // who has scrolled further down reads
