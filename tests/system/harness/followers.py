@@ -12,7 +12,7 @@ import threading
 import time
 import warnings
 
-from . import events, picks, programs, recompute
+from . import events, picks, programs, recompute, rising
 from .redis_server import shard_of
 from .streams import CONTROL, Refused
 from .waiting import Deadline, DeadlinePassed
@@ -47,6 +47,7 @@ class Kind:
         self.fields = fields  # which members clients ask for, others each time; empty: nothing
         self.is_sampled = "on_slow=sample" in target  # while it is slow
         self.counts = "/counts" in target  # it is told how many they are
+        self.rises = "/trends" in target  # or which tags rise
         self.rate = int((re.findall(r"max_rate=(\d+)", target) or [0])[0])  # posts a second; 0: all
         self.pick = picks.PICKS[(re.findall(r"pick=(\w+)", target) or ["even"])[0]]
 
@@ -89,6 +90,8 @@ def kinds_of_streams(people):
              transports=WITHOUT_DICTIONARY, fields=()),
         Kind("counts+track", "/v1/stream/counts?bucket=1s&track=amber,willow",
              posts(lambda e: has(e, "amber") or has(e, "willow")), transports=WITHOUT_DICTIONARY, fields=()),
+        Kind("trends", "/v1/stream/trends?window=5m&bucket=1s&of=hashtags", recompute.Filter(firehose=True).matches,
+             transports=WITHOUT_DICTIONARY, fields=()),
         Kind("pace", "/v1/stream/firehose?max_rate=9", recompute.Filter(firehose=True).matches),
         Kind("pace+first", "/v1/stream/filter?track=amber,willow&max_rate=2&pick=first",
              posts(lambda e: has(e, "amber") or has(e, "willow"))),
@@ -401,6 +404,51 @@ class CountingClient(Client):
                     self._check_members(bucket, members[bucket])
         result["faults"] = len(self.faults)
         return {**result, "events": len(wanted), "twice": self.again}
+
+
+class TrendsClient(CountingClient):
+    """It is told which tags rise: each bucket once, and again when that has changed."""
+
+    checked = 0  # messages that were counted again
+
+    def _take(self, message):
+        if message.type != "trends":
+            Client._take(self, message)
+            return
+        bucket = int(message["id"])
+        self.again += bucket in self.buckets and "revision" not in message and bucket > self.cursor
+        self.buckets[bucket] = message.json
+        self._come_back_with(message["id"])
+        if self.is_sse and message.sse_id != message["id"]:
+            self.faults.append(f"another id than the bucket's: {message}")
+
+    def _take_control(self, message):
+        super()._take_control(message)
+        if message.type == "gap":  # what it was told before of that time does not hold any more, or was not told
+            gap = self.gaps[-1]
+            for bucket, told in self.buckets.items():
+                if bucket > gap.start and rising.first_ms(bucket) <= picks.ms_of(gap.end):
+                    told["gap"] = True
+
+    def compare(self, wanted, in_log, unlogged=frozenset()):
+        """Each message is counted again, but where a gap was told of it; `missing` are those that say anything else, and
+        those that have not come, and `rewound` the first of these where Redis may have lost what they tell of."""
+        result = Follower.compare(self, [], in_log)
+        can_lose = self.storm.embedded or self.storm.group or any(gap.reason == "rewound" for gap in self.gaps)
+        for bucket, told in self.buckets.items():
+            if "gap" in told or not told["complete"]:
+                continue
+            self.checked += 1
+            expected = self.storm.rising.terms(bucket)
+            if told["terms"] != expected:
+                result["rewound" if can_lose else "missing"] += 1
+                if not can_lose:
+                    self.faults.append(f"told {told} and not {expected}")
+        second = 1000 * 4096
+        for bucket in range(min(self.buckets, default=1), max(self.buckets, default=0), second):
+            is_told = bucket in self.buckets or any(gap.start < bucket and gap.end > bucket - second for gap in self.gaps)
+            result["missing"] += not is_told
+        return {**result, "events": len(self.buckets), "twice": self.again, "faults": len(self.faults)}
 
 
 class PacedClient(Client):

@@ -39,6 +39,8 @@ class Posts:
             members["geo"] = {"lon": rng.randrange(-1799, 1800) / 10,
                               "lat": rng.randrange(-899, 900) / 10}
         text = " ".join(rng.choices(WORDS, k=rng.randrange(3, 40)))
+        for _ in range(rng.randrange(3)):  # some tags are new all the time
+            text += f" #t{self.number // 300 * 4 + int(rng.paretovariate(1)) % 40}"
         if self.long_every and self.number % self.long_every == 0:
             text = f"{text} {self.number} " + "long " * 3000
         self.deletable.append(str(self.number))

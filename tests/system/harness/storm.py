@@ -13,9 +13,9 @@ import threading
 import time
 import warnings
 
-from . import processes, zstd
+from . import processes, rising, zstd
 from .cli import Cli
-from .followers import Client, CountingClient, PacedClient, SampledClient, Tail, kinds_of_streams
+from .followers import Client, CountingClient, PacedClient, SampledClient, Tail, TrendsClient, kinds_of_streams
 from .gateway import sanitizer_report
 from .library import PROFILE_MAX, Library, ask
 from .memcached import Memcached
@@ -142,8 +142,8 @@ class Storm:
                 continue
             for number in range(per_kind):
                 transport = kind.transports[(2 * turn + number) % len(kind.transports)]
-                who = CountingClient if kind.counts else PacedClient if kind.rate else \
-                    SampledClient if kind.is_sampled else Client
+                who = CountingClient if kind.counts else TrendsClient if kind.rises else \
+                    PacedClient if kind.rate else SampledClient if kind.is_sampled else Client
                 self.clients.append(who(self, kind, transport, self.rng.random(), number < calm))
             if kind.tail and not self.gateway.tls:  # it trusts the system's authorities only
                 self.clients.append(Tail(self, kind))
@@ -382,9 +382,13 @@ class Storm:
         self.in_log, self.posts = set(), {}  # what is hashed of each post
         self.wanted = {client.kind.name: [] for client in self.clients}
         self.authors = {}  # of posts: who, and in which language
+        said = []  # of all posts: the tags
         kinds = {client.kind.name: client.kind for client in self.clients}.values()
         for entry, fields in self.redis.entries():
             event, event_id = json.loads(fields["e"]), int(entry)
+            if event["type"] == "post":
+                tags = {word for word in event["post"]["text"].split() if word.startswith("#")}
+                said.append((event_id, event["post"]["user"]["id"], tags))
             if event_id <= self.start:
                 continue
             self.in_log.add(event_id)
@@ -394,6 +398,7 @@ class Storm:
             for kind in kinds:
                 if kind.matches(event):
                     self.wanted[kind.name].append(event_id)
+        self.rising = rising.Recount(said)
 
     def settle(self, seconds=60):
         """The producers stop, all faults are over: waits until everybody has everything."""
