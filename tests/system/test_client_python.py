@@ -4,6 +4,7 @@ import pathlib
 import subprocess
 import sys
 import threading
+import time
 import zipfile
 
 import pytest
@@ -92,6 +93,20 @@ def test_two_servers_give_each_event_once(module_servers, redis, ada):
         eventually(lambda: set(ids) <= set(reader.ids), "those of both", 60)
     reader.join()
     assert sorted(reader.ids) == sorted(ids)
+
+
+def test_a_token_that_ends_soon_is_followed_by_another_on_the_same_connection(module_servers, redis, ada):
+    first = posts(redis, ada, 1)[0]
+    gateway = module_servers.gateway(redis, "--token-warning", "10m")
+    tokens = [gateway.token(exp=int(time.time()) + 300), gateway.token(exp=int(time.time()) + 7200)]
+    url = f"http://127.0.0.1:{gateway.port}"
+    with sluice_stream.Client(url, lambda: tokens.pop(0), QUICK) as client:
+        reader = Reader(client, since=first)
+        eventually(lambda: not tokens, "the other token was asked for", 60)
+        ids = posts(redis, ada, 3)
+        reader.wait(ids[-1])
+    reader.join()
+    assert reader.ids == ids and gateway.metrics()["sluice_streams_opened_total"] == 1
 
 
 def test_what_the_server_refuses_is_told(gateway):

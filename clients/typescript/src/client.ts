@@ -1,9 +1,8 @@
 import { byFetch, byWebSocket, type WebSocketClass } from './connections.js';
-import { Complete, Disconnected, Interrupted } from './errors.js';
+import { Complete, Interrupted } from './errors.js';
 import type { Message } from './messages.js';
-import { Session, tokenIsFresh, type CursorStore, type Given, type Options, type Parameters, type StreamName } from './session.js';
-
-export type Token = string | (() => string | Promise<string>);
+import { Session, type CursorStore, type Given, type Options, type Parameters, type StreamName } from './session.js';
+import { Tokens, type Token } from './tokens.js';
 
 export interface ClientOptions extends Options {
   /** A JWT, or what gives a new one: asked when one is needed, and before the last one ends. */
@@ -25,13 +24,13 @@ export class Client {
   readonly #urls: string[];
   readonly #options: ClientOptions;
   readonly #abort = new AbortController();
-  #held: string | undefined;
-  #asking: Promise<string> | undefined;
+  readonly #tokens: Tokens;
 
   /** `url`: of the server; of two or more, all are read, and each event is given once. */
   constructor(url: string | string[], options: ClientOptions) {
     this.#urls = typeof url === 'string' ? [url] : url;
     this.#options = options;
+    this.#tokens = new Tokens(options.token);
   }
 
   filter(parameters: Parameters, options?: StreamOptions) { return this.#open('filter', parameters, options); }
@@ -44,22 +43,6 @@ export class Client {
   /** Ends all streams. */
   close(): void {
     this.#abort.abort();
-  }
-
-  // --- tokens ---
-
-  async #freshToken(): Promise<string> {
-    const { token } = this.#options;
-    if (typeof token === 'string') return token;
-    if (tokenIsFresh(this.#held)) return this.#held;
-    this.#asking ??= Promise.resolve(token()).finally(() => (this.#asking = undefined));
-    return (this.#held = await this.#asking);
-  }
-
-  #renew(session: Session, why: Interrupted): void {
-    if (typeof this.#options.token === 'string')
-      throw new Disconnected('token_expired', `and there is no other token (${why.message})`, session.cursor);
-    this.#held = undefined;
   }
 
   // --- streams ---
@@ -98,13 +81,12 @@ export class Client {
     while (!signal.aborted) {
       let why: unknown = new Interrupted('the connection has ended');
       try {
-        const token = await this.#freshToken();
-        yield* transport === 'fetch' ? byFetch(session, token, signal) : byWebSocket(session, token, signal, transport);
+        yield* transport === 'fetch' ? byFetch(session, this.#tokens, signal) : byWebSocket(session, this.#tokens, signal, transport);
       } catch (error) {
         why = error;
       }
       if (signal.aborted || why instanceof Complete) return;
-      if (why instanceof Interrupted && why.needsToken) this.#renew(session, why);
+      if (why instanceof Interrupted && why.needsToken) this.#tokens.drop(why, session.cursor);
       await pause(session.retry(why), signal);
     }
   }

@@ -1,6 +1,7 @@
 // A connection: what it brings, until it ends or throws. `signal` ends it.
 import { Interrupted } from './errors.js';
 import type { Given, Session } from './session.js';
+import type { Tokens } from './tokens.js';
 
 const SILENCE_MS = 70_000;
 
@@ -28,7 +29,18 @@ class Silence {
   }
 }
 
-export async function* byFetch(session: Session, token: string, signal: AbortSignal): AsyncGenerator<Given> {
+/** The token that the connection `id` has from now on; throws when it is to be made anew with it. */
+async function renew(session: Session, id: string | null, tokens: Tokens, used: string, signal: AbortSignal): Promise<string> {
+  const token = await tokens.next(used);
+  if (token === undefined) return used; // until it ends
+  const answer = id && await fetch(`${session.base}/v1/connections/${id}/token`,
+    { method: 'PUT', headers: { Authorization: `Bearer ${token}` }, signal }).catch(() => undefined);
+  if (!answer || !answer.ok) throw new Interrupted('the new token was refused', 0);
+  return token;
+}
+
+export async function* byFetch(session: Session, tokens: Tokens, signal: AbortSignal): AsyncGenerator<Given> {
+  let token = await tokens.fresh();
   const silence = new Silence(session.options.silenceMs ?? SILENCE_MS, signal);
   try {
     const answer = await fetch(session.url(), {
@@ -43,7 +55,10 @@ export async function* byFetch(session: Session, token: string, signal: AbortSig
       const { done, value } = await reader.read();
       if (done) return;
       silence.heard();
-      yield* session.feed(value);
+      for (const given of session.feed(value)) {
+        if (given.expires) token = await renew(session, answer.headers.get('sluice-connection'), tokens, token, silence.signal);
+        else yield given;
+      }
     }
   } finally {
     silence.end();
@@ -54,11 +69,12 @@ export async function* byFetch(session: Session, token: string, signal: AbortSig
 export type WebSocketClass = new (url: string, protocols: string[]) => WebSocket;
 
 /** A browser does not say why an upgrade was refused: then the same is asked by fetch. */
-export async function* byWebSocket(session: Session, token: string, signal: AbortSignal,
+export async function* byWebSocket(session: Session, tokens: Tokens, signal: AbortSignal,
   Socket: WebSocketClass): AsyncGenerator<Given> {
+  let token = await tokens.fresh();
   const socket = new Socket(session.url({ cursors: 'true' }).replace(/^http/, 'ws'), ['sluice.v1', `bearer.${token}`]);
   const queue: string[] = [];
-  let wake = () => {}, isOpen = false, isOver = false;
+  let wake = () => {}, isOpen = false, isOver = false, code: number | undefined;
   const silence = new Silence(session.options.silenceMs ?? SILENCE_MS, signal);
   const over = () => {
     isOver = true;
@@ -67,16 +83,28 @@ export async function* byWebSocket(session: Session, token: string, signal: Abor
   socket.onopen = () => (isOpen = true);
   socket.onmessage = ({ data }) => {
     silence.heard();
-    queue.push(String(data));
+    queue.push(typeof data === 'string' ? data : ''); // what is binary is none of ours
     wake();
   };
-  socket.onclose = over;
-  socket.onerror = over;
+  socket.onclose = (event) => {
+    code = event.code;
+    over();
+  };
+  socket.onerror = () => {}; // a close follows
   silence.signal.addEventListener('abort', over);
   session.begun();
   try {
     for (;;) {
-      while (queue.length > 0) yield* session.feedMessage(queue.shift()!);
+      while (queue.length > 0) {
+        for (const given of session.feedMessage(queue.shift()!)) {
+          if (!given.expires) {
+            yield given;
+            continue;
+          }
+          const next = await tokens.next(token);
+          if (next !== undefined && !isOver) socket.send(JSON.stringify({ op: 'token', token: token = next }));
+        }
+      }
       if (isOver) break;
       await new Promise<void>((resolve) => (wake = resolve));
     }
@@ -84,5 +112,7 @@ export async function* byWebSocket(session: Session, token: string, signal: Abor
     silence.end();
     socket.close();
   }
-  if (!isOpen && !signal.aborted) yield* byFetch(session, token, signal);
+  if (signal.aborted) return;
+  if (isOpen) throw session.closed(code);
+  yield* byFetch(session, tokens, signal);
 }

@@ -26,6 +26,8 @@ export interface Options {
 export interface Given {
   message?: Message;
   cursor?: string;
+  /** The token of this connection ends soon: another may take its place. */
+  expires?: boolean;
 }
 
 const FIRST_WAIT_MS = 500, MAX_WAIT_MS = 60_000, RENEW_BEFORE_MS = 60_000, MAX_TEXT = 16 << 20;
@@ -170,12 +172,16 @@ export class Session {
       throw new Interrupted('a message that is no JSON');
     }
     this.#came = true;
+    if (message.op) {
+      if (message.error) throw new Interrupted(`the new token was refused: ${message.error.code}`, 0);
+      return;
+    }
     if (message.type === 'disconnect') {
       yield this.#give(undefined, message.cursor);
       throw this.#disconnect(message);
     }
-    if (message.type === 'warning' && message.code === 'token_expiring') throw new Interrupted('the token ends', 0, true);
-    if (message.type === 'cursor') yield this.#give(undefined, message.id);
+    if (message.type === 'warning' && message.code === 'token_expiring') yield { expires: true };
+    else if (message.type === 'cursor') yield this.#give(undefined, message.id);
     else if (message.type !== 'hello') yield this.#give(message, byIds ? this.#cursorOf(message) : cursor);
   }
 
@@ -184,6 +190,13 @@ export class Session {
     if (code === 'token_expired') return new Interrupted(code, 0, true);
     if (FINAL.includes(code) || (retry_ms === undefined && !RETURNING.includes(code))) return new Disconnected(code, reason, this.cursor);
     return new Interrupted(code, retry_ms);
+  }
+
+  /** A WebSocket that is closed without a `disconnect`. What is not sluiced's own may be a proxy's: then it comes back. */
+  closed(code: number | undefined): Error {
+    if (code === 4001) return new Interrupted('token_expired', 0, true);
+    const final = code === 4003 ? 'replaced' : code === 4004 ? 'ended' : undefined;
+    return final ? new Disconnected(final, `closed with ${code}`, this.cursor) : new Interrupted(`closed with ${code}`);
   }
 
   /** So many milliseconds are to be waited. Throws what ends the stream. */

@@ -2,7 +2,7 @@
 import { Disconnected, Refused, SluiceError } from './errors.js';
 import type { Message } from './messages.js';
 import type { Parameters, StreamName } from './session.js';
-import type { Token } from './client.js';
+import type { Token } from './tokens.js';
 
 export interface FromTab { op: 'open' | 'close' | 'token'; id?: number; url?: string; stream?: StreamName; parameters?: Parameters; token?: string }
 export interface ToTab { op: 'message' | 'end' | 'token'; id?: number; message?: Message; error?: { name: string; args: unknown[] } }

@@ -3,83 +3,56 @@
 It stands for sluiced and for what may stand in front of it, in situations that are hard to bring about in a real one. A
 client is right if it gives exactly the messages that the situation wants, in order, and ends as it should."""
 
-import dataclasses
 import json
 import socket
 import struct
 import threading
 from urllib.parse import parse_qs, urlsplit
 
+from carriers import EXPIRES, Fault, OverHttp, OverWebSocket
+from script import COMPLETE, error_body, head, visit
+
 PATIENCE_S = 30
 
 
-@dataclasses.dataclass(frozen=True)
-class Visit:
-    """One connection: `asks` is what its request must say (since, token, ...); then the steps."""
-    steps: tuple
-    asks: dict = dataclasses.field(default_factory=dict)
+class Renewals:
+    """New tokens for a stream over HTTP, which come by requests of their own."""
 
+    def __init__(self):
+        self._changed = threading.Condition()
+        self._wanted = None
 
-def visit(*steps, **asks):
-    return Visit(steps, asks)
+    def wait(self, token, refused):
+        with self._changed:
+            self._wanted = token, refused
+            self._changed.notify_all()
+            if not self._changed.wait_for(lambda: self._wanted is None, PATIENCE_S):
+                raise Fault(f"nobody has brought the token {token}")
 
-
-def head(status=200, reason="OK", content_type="text/event-stream", **headers):
-    lines = [f"HTTP/1.1 {status} {reason}", f"Content-Type: {content_type}", "Transfer-Encoding: chunked",
-             *(f"{name.replace('_', '-')}: {value}" for name, value in headers.items())]
-    return ("bytes", ("\r\n".join(lines) + "\r\n\r\n").encode())
-
-
-def chunk(data):
-    return ("bytes", f"{len(data):x}\r\n".encode() + data + b"\r\n")
-
-
-def sse(message, cursor=None):
-    """A message, with its cursor in an `id:` line."""
-    line = f"id: {cursor}\n" if cursor is not None else ""
-    return f"{line}event: {message['type']}\ndata: {json.dumps(message)}\n\n".encode()
-
-
-def post(number, **members):
-    return {"id": str(number), "type": "post", "post": {"id": str(number), "user": {"id": "1"}, "text": "tea"}, **members}
-
-
-def events(*numbers):
-    return tuple(chunk(sse(post(number), number)) for number in numbers)
-
-
-def say(message, cursor=None):
-    return chunk(sse(message, cursor))
-
-
-def disconnect(code, cursor=None, **members):
-    message = {"type": "disconnect", "code": code, "reason": "as the script says", **members}
-    if cursor is not None:
-        message["cursor"] = str(cursor)
-    return chunk(sse(message))
-
-
-END = ("bytes", b"0\r\n\r\n")       # of the body, properly
-CUT = ("cut",)                      # the connection, in the middle of whatever it is
-RESET = ("reset",)
-COMPLETE = (disconnect("complete"), END)
-
-
-def answer(status, body=b"", content_type="application/json", **headers):
-    lines = [f"HTTP/1.1 {status} Answer", f"Content-Length: {len(body)}", f"Content-Type: {content_type}",
-             *(f"{name.replace('_', '-')}: {value}" for name, value in headers.items())]
-    return ("bytes", ("\r\n".join(lines) + "\r\n\r\n").encode() + body)
-
-
-def refuse(status, code, **headers):
-    return answer(status, json.dumps({"error": {"code": code, "message": "as the script says"}}).encode(), **headers)
+    def take(self, token):
+        """The answer to a PUT."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._wanted is not None, PATIENCE_S):
+                raise Fault(f"nobody has asked for the token {token}")
+            (wanted, refused), self._wanted = self._wanted, None
+            self._changed.notify_all()
+        if token != wanted:
+            raise Fault(f"the new token is {token}, not {wanted}")
+        status, body = ("200 OK", json.dumps({"expires": EXPIRES}).encode()) if refused is None \
+            else ("403 Forbidden", error_body(refused))
+        return f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
 class ScriptedServer:
-    """Plays the visits one after the other; who comes again behind the last one is told that it is complete."""
+    """Plays the visits one after the other; who comes again behind the last one is told that it is complete. An upgrade
+    that gets no 101 gets the same once more by who asks over HTTP why: so a client that cannot see the status, and one
+    that can, have the same script."""
 
     def __init__(self, visits):
         self._visits = list(visits)
+        self._refused = None  # the steps that an upgrade without a 101 was answered with
+        self._lock = threading.Lock()
+        self._renewals = {}   # by the id of a connection
         self.faults = []
         self.requests = []
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -99,12 +72,22 @@ class ScriptedServer:
                 connection, _ = self._listener.accept()
             except OSError:
                 return
-            with connection:
-                connection.settimeout(PATIENCE_S)
-                try:
-                    self._play(connection)
-                except OSError:
-                    pass  # the client has left
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection):
+        with connection:
+            connection.settimeout(PATIENCE_S)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            try:
+                asked = self._read_request(connection)
+                if asked is not None and asked["method"] == "PUT":
+                    self._renew(connection, asked)
+                elif asked is not None:
+                    self._play(connection, asked)
+            except Fault as fault:
+                self.faults.append(str(fault))
+            except OSError:
+                pass  # the client has left
 
     def _read_request(self, connection):
         text = b""
@@ -114,34 +97,57 @@ class ScriptedServer:
                 return None
             text += piece
         first, *lines = text.split(b"\r\n\r\n")[0].decode().split("\r\n")
-        target = urlsplit(first.split()[1])
+        method, target, _ = first.split()
+        target = urlsplit(target)
         headers = {name.lower(): value.strip() for name, value in (line.split(":", 1) for line in lines)}
         asked = {name: values[0] for name, values in parse_qs(target.query).items()}
-        asked.update(path=target.path, token=headers.get("authorization", "").removeprefix("Bearer "))
+        protocols = [name.strip() for name in headers.get("sec-websocket-protocol", "").split(",")]
+        token = next((name for name in protocols if name.startswith("bearer.")), None)
+        asked.update(method=method, path=target.path, key=headers.get("sec-websocket-key"),
+                     extensions=headers.get("sec-websocket-extensions", ""),
+                     token=token.removeprefix("bearer.") if token else headers.get("authorization", "").removeprefix("Bearer "))
         if "last-event-id" in headers:
             asked["since"] = headers["last-event-id"]
         return asked
 
-    def _play(self, connection):
-        asked = self._read_request(connection)
-        if asked is None:
-            return
-        self.requests.append(asked)
-        now = self._visits.pop(0) if self._visits else visit(head(), *COMPLETE)
-        for name, wanted in now.asks.items():
-            if asked.get(name) != wanted:
-                self.faults.append(f"visit {len(self.requests)}: {name} is {asked.get(name)!r}, not {wanted!r}")
-        for step in now.steps:
-            if step[0] == "bytes":
-                connection.sendall(step[1])
-            elif step[0] == "reset":
+    def _renew(self, connection, asked):
+        connection_id = asked["path"].removeprefix("/v1/connections/").removesuffix("/token")
+        if connection_id not in self._renewals:
+            raise Fault(f"a PUT to {asked['path']}")
+        connection.sendall(self._renewals[connection_id].take(asked["token"]))
+
+    def _next_visit(self, asked):
+        """Its steps, and the id of the connection."""
+        with self._lock:
+            if self._refused and asked["key"] is None:
+                steps, self._refused = self._refused, None
+                return steps, None
+            self._refused = None
+            self.requests.append(asked)
+            number = len(self.requests)
+            now = self._visits.pop(0) if self._visits else visit(head(), *COMPLETE)
+            self.faults += [f"visit {number}: {name} is {asked.get(name)!r}, not {wanted!r}"
+                            for name, wanted in now.asks.items() if asked.get(name) != wanted]
+            if asked["key"] is not None and now.steps[0][0] in ("answer", "cut", "reset", "silence"):
+                self._refused = now.steps
+            connection_id = f"c{number}"
+            self._renewals[connection_id] = Renewals()
+            return now.steps, connection_id
+
+    def _play(self, connection, asked):
+        steps, connection_id = self._next_visit(asked)
+        carrier = (OverWebSocket if asked["key"] else OverHttp)(
+            connection, asked, connection_id, self._renewals.get(connection_id))
+        for name, *arguments in steps:
+            if name == "reset":
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 return
-            elif step[0] == "silence":
+            if name == "cut":
+                return
+            if name == "silence":
                 self._wait_until_it_leaves(connection)
                 return
-            else:
-                return
+            getattr(carrier, name)(*arguments)
         connection.shutdown(socket.SHUT_WR)
         self._wait_until_it_leaves(connection)
 

@@ -1,4 +1,5 @@
-"""A client, as a program of its own, in each situation: SLUICE_KIT_RUNNER is the command that plays it."""
+"""A client, as a program of its own, in each situation: SLUICE_KIT_RUNNER is the command that plays it,
+SLUICE_KIT_TRANSPORT (http, websocket) what carries the stream."""
 
 import json
 import os
@@ -7,16 +8,19 @@ import subprocess
 
 import pytest
 from server import ScriptedServer
-from situations import SITUATIONS, dump, name_of
+from situations import SITUATIONS, dump, is_over, name_of
+from websocket_situations import WEBSOCKET_SITUATIONS
 
 RUNNER = shlex.split(os.environ["SLUICE_KIT_RUNNER"])
+TRANSPORT = os.environ.get("SLUICE_KIT_TRANSPORT", "http")
 PATIENCE_S = 120
+PLAYED = [situation for situation in SITUATIONS if is_over(situation, TRANSPORT)] + WEBSOCKET_SITUATIONS * (TRANSPORT == "websocket")
 
 
-@pytest.mark.parametrize("situation", SITUATIONS, ids=lambda situation: situation.name)
+@pytest.mark.parametrize("situation", PLAYED, ids=lambda situation: situation.name)
 def test_client(situation):
     server = ScriptedServer(situation.visits)
-    done = subprocess.run(RUNNER, input=dump(situation, server.url) + "\n", capture_output=True, text=True,
+    done = subprocess.run(RUNNER, input=dump(situation, server.url, TRANSPORT) + "\n", capture_output=True, text=True,
                           timeout=PATIENCE_S)
     server.close()
     assert done.returncode == 0, done.stderr

@@ -62,6 +62,19 @@ class Client(Streams[AsyncIterator[Message]]):
             raise Disconnected("token_expired", "and there is no other token", session.cursor) from why
         self._held = None
 
+    async def _renewed(self, session: Session, base: str, connection_id: str | None, used: str) -> str:
+        """The token that the connection has from now on. Raises Interrupted when it is to be made anew with it."""
+        if isinstance(self._token, str):
+            return used  # until it ends
+        async with self._renewing:
+            if self._held == used:
+                self._held = None
+        token = await self._fresh_token()
+        answer = await self._http.put(base + session.renewal_target(connection_id), headers=session.headers(token))
+        if answer.status_code != 200:
+            raise Interrupted(f"{answer.status_code}: the new token was refused", 0)
+        return token
+
     # --- streams ---
 
     def _open(self, stream: str, parameters: dict[str, Any], store: CursorStore | None,
@@ -98,15 +111,18 @@ class Client(Streams[AsyncIterator[Message]]):
 
     async def _connection(self, session: Session) -> Any:
         url = session.base.split("://", 1)[0] + "://" + session.base.split("://", 1)[1].split("/", 1)[0]
-        async with self._http.stream("GET", url + session.target(),
-                                     headers=session.headers(await self._fresh_token())) as response:
+        token = await self._fresh_token()
+        async with self._http.stream("GET", url + session.target(), headers=session.headers(token)) as response:
             if response.status_code != 200:
                 body = await response.aread()
                 raise session.refused(response.status_code, response.headers, body)
             session.opened(response.headers.get("content-type", ""))
             async for piece in response.aiter_raw():
                 for given in session.feed(piece):
-                    yield given
+                    if given.expires:
+                        token = await self._renewed(session, url, response.headers.get("sluice-connection"), token)
+                    else:
+                        yield given
 
     # --- from more than one server ---
 

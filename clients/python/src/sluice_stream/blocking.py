@@ -62,6 +62,24 @@ class Client(Streams[Iterator[Message]]):
             raise Disconnected("token_expired", "and there is no other token", session.cursor) from why
         self._held = None
 
+    def renewed(self, session: Session, connection_id: str | None, used: str) -> str:
+        """The token that the connection has from now on. Raises Interrupted when it is to be made anew with it."""
+        if isinstance(self._token, str):
+            return used  # until it ends
+        with self._renewing:
+            if self._held == used:
+                self._held = None
+        token = self.fresh_token()
+        connection = self.connect(session.base)
+        try:
+            connection.request("PUT", session.renewal_target(connection_id), headers=session.headers(token))
+            status = connection.getresponse().status
+        finally:
+            connection.close()
+        if status != 200:
+            raise Interrupted(f"{status}: the new token was refused", 0)
+        return token
+
     # --- streams ---
 
     def connect(self, base: str) -> http.client.HTTPConnection:
@@ -158,14 +176,19 @@ class _Reader:
         session = self.session
         connection = self._connection = self._client.connect(session.base)
         try:
-            connection.request("GET", session.target(), headers=session.headers(self._client.fresh_token()))
+            token = self._client.fresh_token()
+            connection.request("GET", session.target(), headers=session.headers(token))
             response = connection.getresponse()
             if response.status != 200:
                 headers = {name.lower(): value for name, value in response.getheaders()}
                 raise session.refused(response.status, headers, response.read(PIECE))
             session.opened(response.getheader("Content-Type", ""))
             while piece := response.read1(PIECE):
-                yield from session.feed(piece)
+                for given in session.feed(piece):
+                    if given.expires:
+                        token = self._client.renewed(session, response.getheader("Sluice-Connection"), token)
+                    else:
+                        yield given
         finally:
             self._connection = None
             connection.close()

@@ -37,9 +37,11 @@ class Options:
 
 @dataclasses.dataclass(frozen=True)
 class Given:
-    """A message, and where the stream is behind it; or that alone."""
+    """A message, and where the stream is behind it; or that alone. `expires`: the token of this connection ends soon,
+    and another may take its place."""
     message: Message | None
     cursor: str | None
+    expires: bool = False
 
 
 class Interrupted(Exception):
@@ -149,6 +151,12 @@ class Session:
     def headers(token: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {token}", "Accept": "text/event-stream", "Accept-Encoding": "identity"}
 
+    def renewal_target(self, connection_id: str | None) -> str:
+        """Where the connection is given another token, by a PUT that carries it."""
+        if not connection_id:
+            raise Interrupted("a connection without an id", 0)
+        return urlsplit(self.base).path + f"/v1/connections/{connection_id}/token"
+
     # --- its answer ---
 
     def refused(self, status: int, headers: Mapping[str, str], body: bytes) -> Exception:
@@ -196,7 +204,7 @@ class Session:
             yield self._give(None, message.get("cursor"))
             raise self._disconnect(message)
         if kind == "warning" and message.get("code") == "token_expiring":
-            raise Interrupted("the token ends", 0, needs_token=True)
+            yield Given(None, None, expires=True)
         elif kind != "hello":
             yield self._give(message, cursor)
 

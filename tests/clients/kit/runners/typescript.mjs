@@ -1,4 +1,5 @@
 // As python_blocking.py, with the package that is built in the folder SLUICE_TYPESCRIPT.
+import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import { text } from 'node:stream/consumers';
 
@@ -10,6 +11,7 @@ const client = new Client(plan.url, {
   maxTries: plan.max_tries ?? undefined,
   silenceMs: plan.silence_s * 1000,
   waitScale: 0.02,
+  transport: plan.transport === 'websocket' ? createRequire(`${process.env.SLUICE_TYPESCRIPT}/index.js`)('ws').WebSocket : 'fetch',
 });
 let end = 'complete';
 try {
@@ -18,4 +20,4 @@ try {
   if (!(error instanceof SluiceError)) throw error;
   end = error instanceof Disconnected ? error.code : error instanceof Refused ? String(error.status) : error.name;
 }
-console.log(JSON.stringify({ end }));
+process.stdout.write(`${JSON.stringify({ end })}\n`, () => process.exit()); // a dead connection would be waited for

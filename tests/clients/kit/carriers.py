@@ -1,0 +1,148 @@
+"""How the steps of a script are said on a connection: over HTTP as Server-Sent Events, or on a WebSocket."""
+
+import base64
+import hashlib
+import json
+import zlib
+
+from script import CLOSE, PING, PONG, TEXT, error_body, frame_bytes, message_bytes, sse
+
+CODES = {"draining": 1012, "token_expired": 4001, "token_revoked": 1008, "replaced": 4003, "ended": 4004, "quota": 4012,
+         "too_slow": 4008, "bad_message": 1002, "busy": 1013, "internal": 1011, "complete": 1000}
+EXPIRES = "2026-11-21T03:02:03.000Z"
+
+
+class Fault(Exception):
+    """The client did not do what the script waits for."""
+
+
+class OverHttp:
+    """`renewals`: of this connection, where a PUT of another one says what it was given."""
+
+    def __init__(self, connection, asked, connection_id, renewals):
+        self._connection, self._id, self._renewals = connection, connection_id, renewals
+
+    def _send(self, text):
+        self._connection.sendall(text)
+
+    def _chunk(self, data):
+        self._send(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+
+    def head(self, content_type):
+        lines = ["HTTP/1.1 200 OK", f"Content-Type: {content_type}", "Transfer-Encoding: chunked"]
+        if self._id:
+            lines.append(f"Sluice-Connection: {self._id}")
+        self._send(("\r\n".join(lines) + "\r\n\r\n").encode())
+
+    def answer(self, data):
+        self._send(data)
+
+    def say(self, message, cursor):
+        self._chunk(sse(message, cursor))
+
+    def cursor(self, place):
+        self._chunk(f"id: {place}\n\n".encode())
+
+    def http(self, data):
+        self._send(data)
+
+    def end(self):
+        self._send(b"0\r\n\r\n")
+
+    def renewed(self, token, refused):
+        self._renewals.wait(token, refused)
+
+
+class OverWebSocket:
+    def __init__(self, connection, asked, *_):
+        self._connection, self._asked = connection, asked
+        self._read = b""
+        self._deflater = None
+        self._last_code = None
+
+    def _send(self, payload, opcode=TEXT, **parts):
+        self._connection.sendall(frame_bytes(payload, opcode, **parts))
+
+    def head(self, _):
+        self.upgrade({})
+
+    def upgrade(self, faults):
+        """`key`: what the answer is made of; `protocol`: none is named; `deflate`: messages may be compressed; `then`:
+        messages in one piece with the answer."""
+        key = faults.get("key", self._asked["key"]) + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+        lines = ["HTTP/1.1 101 Switching Protocols", "Upgrade: websocket", "Connection: Upgrade",
+                 "Sec-WebSocket-Accept: " + base64.b64encode(hashlib.sha1(key.encode()).digest()).decode()]
+        if faults.get("protocol", True):
+            lines.append("Sec-WebSocket-Protocol: sluice.v1")
+        if faults.get("deflate") and "permessage-deflate" in self._asked["extensions"]:
+            lines.append("Sec-WebSocket-Extensions: permessage-deflate; client_no_context_takeover")
+            self._deflater = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+        more = b"".join(frame_bytes(message_bytes(message)) for message in faults.get("then", ()))
+        self._connection.sendall(("\r\n".join(lines) + "\r\n\r\n").encode() + more)
+
+    def answer(self, data):
+        self._connection.sendall(data)
+
+    def say(self, message, _):
+        if message["type"] == "disconnect":
+            self._last_code = CODES.get(message["code"])
+        self._send(message_bytes(message))
+
+    def cursor(self, place):
+        self.say({"type": "cursor", "id": place}, None)
+
+    def frame(self, data):
+        self._connection.sendall(data)
+
+    def fragments(self, text, size, between):
+        pieces = [text[i:i + size] for i in range(0, len(text), size)]
+        for number, piece in enumerate(pieces):
+            self._send(piece, 0 if number else TEXT, final=number + 1 == len(pieces))
+            if number + 1 < len(pieces):
+                self._connection.sendall(between)
+
+    def deflated(self, text):
+        if self._deflater is None:
+            return self._send(text)
+        data = self._deflater.compress(text) + self._deflater.flush(zlib.Z_SYNC_FLUSH)
+        self._send(data[:-4], reserved=4)
+
+    def close(self, code):
+        self._send(b"" if code is None else code.to_bytes(2, "big"), CLOSE)
+
+    def end(self):
+        self.close(self._last_code or 1000)
+
+    def pinged(self):
+        self._send(b"how?", PING)
+        if self._hear(PONG) != b"how?":
+            raise Fault("another pong than the ping")
+
+    def renewed(self, token, refused):
+        heard = json.loads(self._hear(TEXT))
+        if heard != {"op": "token", "token": token}:
+            raise Fault(f"heard {heard}, not the token {token}")
+        self._send(message_bytes({"op": "renewed", "expires": EXPIRES} if refused is None
+                                 else {"op": "token", **json.loads(error_body(refused))}))
+
+    def _hear(self, wanted):
+        """The next frame of this kind."""
+        while True:
+            first, second = self._more(2)
+            size = second & 127
+            if size > 125:
+                size = int.from_bytes(self._more(2 if size == 126 else 8), "big")
+            mask, payload = self._more(4), self._more(size)
+            if first & 15 == wanted:
+                return bytes(byte ^ mask[i & 3] for i, byte in enumerate(payload))
+            if first & 15 == CLOSE:
+                raise Fault("the client has left")
+
+    def _more(self, size):
+        while len(self._read) < size:
+            piece = self._connection.recv(65536)
+            if not piece:
+                raise Fault("the client has left")
+            self._read += piece
+        some, self._read = self._read[:size], self._read[size:]
+        return some

@@ -1,0 +1,168 @@
+"""The words that situations are written in: a visit and its steps, and events with their places in the log.
+
+Most steps are said in whatever carries the stream, HTTP or WebSocket (carriers.py). Some are bytes of one of the two,
+and a situation that has such a step is for that carrier alone."""
+
+import dataclasses
+import json
+
+FIRST = 10_000_000_000_000  # a lower number is no id of the log: docs/streaming-api.md
+ONLY_HTTP, ONLY_WEBSOCKET = {"http", "id"}, {"frame", "fragments", "deflated", "pinged", "close", "upgrade"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Visit:
+    """One connection: `asks` is what its request must say (since, token, ...); then the steps."""
+    steps: tuple
+    asks: dict = dataclasses.field(default_factory=dict)
+
+
+def visit(*steps, **asks):
+    return Visit(steps, asks)
+
+
+def at(number):
+    """The text of a place in the log."""
+    return str(FIRST + number)
+
+
+# --- the beginning
+
+def head(content_type="text/event-stream"):
+    """200, or 101."""
+    return "head", content_type
+
+
+def upgrade(**faults):
+    """101 with something wrong, or more than that: see OverWebSocket.upgrade()."""
+    return "upgrade", faults
+
+
+def answer(status, body=b"", content_type="application/json", **headers):
+    """No stream, but this."""
+    lines = [f"HTTP/1.1 {status} Answer", f"Content-Type: {content_type}",
+             *([f"Content-Length: {len(body)}"] if status != 204 else []),
+             *(f"{name.replace('_', '-')}: {value}" for name, value in headers.items())]
+    return "answer", ("\r\n".join(lines) + "\r\n\r\n").encode() + body
+
+
+def error_body(code):
+    return json.dumps({"error": {"code": code, "message": "as the script says"}}).encode()
+
+
+def refuse(status, code, **headers):
+    return answer(status, error_body(code), **headers)
+
+
+# --- messages
+
+def post(number, **members):
+    return {"id": at(number), "type": "post", "post": {"id": at(number), "user": {"id": "1"}, "text": "tea"}, **members}
+
+
+def say(message, cursor=None):
+    return "say", message, cursor
+
+
+def events(*numbers):
+    return tuple(say(post(number), at(number)) for number in numbers)
+
+
+def cursor(number):
+    """Behind a silence: so far everything has been seen."""
+    return "cursor", at(number)
+
+
+def disconnect(code, number=None, **members):
+    message = {"type": "disconnect", "code": code, "reason": "as the script says", **members}
+    if number is not None:
+        message["cursor"] = at(number)
+    return say(message)
+
+
+EXPIRING = say({"type": "warning", "code": "token_expiring", "ms": 60000})
+
+
+def renewed(token, refused=None):
+    """Waits until the stream is given this token, and takes it, or refuses it with a code."""
+    return "renewed", token, refused
+
+
+# --- the end
+
+END = ("end",)          # as it should be
+CUT = ("cut",)          # the connection, in the middle of whatever it is
+RESET = ("reset",)
+SILENCE = ("silence",)  # until the client has left
+COMPLETE = (disconnect("complete"), END)
+
+
+# --- bytes of HTTP
+
+def http(data):
+    return "http", data
+
+
+def chunk(data):
+    return http(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+
+
+def bytewise(data):
+    return tuple(chunk(data[i:i + 1]) for i in range(len(data)))
+
+
+def sse(message, place=None):
+    """A message, with its cursor in an `id:` line."""
+    line = f"id: {place}\n" if place is not None else ""
+    return f"{line}event: {message['type']}\ndata: {json.dumps(message)}\n\n".encode()
+
+
+# --- bytes of WebSockets
+
+TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
+
+
+def frame_bytes(payload, opcode=TEXT, final=True, reserved=0, mask=None):
+    size = len(payload)
+    first = (0x80 if final else 0) | reserved << 4 | opcode
+    bit = 0x80 if mask else 0
+    if size < 126:
+        start = bytes([first, bit | size])
+    elif size < 65536:
+        start = bytes([first, bit | 126]) + size.to_bytes(2, "big")
+    else:
+        start = bytes([first, bit | 127]) + size.to_bytes(8, "big")
+    if mask:
+        payload = mask + bytes(byte ^ mask[i & 3] for i, byte in enumerate(payload))
+    return start + payload
+
+
+def message_bytes(message):
+    return json.dumps(message, ensure_ascii=False).encode()
+
+
+def frame(data):
+    return "frame", data
+
+
+def frames(*messages):
+    """In one piece."""
+    return frame(b"".join(frame_bytes(message_bytes(message)) for message in messages))
+
+
+def fragments(message, size, between=b""):
+    """A message in frames of `size` bytes, and other frames between them."""
+    return "fragments", message_bytes(message), size, between
+
+
+def deflated(message):
+    """Compressed, if the client has offered to read that."""
+    return "deflated", message_bytes(message)
+
+
+PINGED = ("pinged",)  # a ping, and waits for its pong
+
+
+def close(code=None):
+    """With nothing said before."""
+    return "close", code
