@@ -243,6 +243,25 @@ static void test_what_comes_late_is_told_by_itself(void **state)
     counter_free(counter);
 }
 
+/* He has come with a cursor that is ahead of what has passed here. */
+static void test_who_is_ahead_is_not_told_that_what_he_has_is_late(void **state)
+{
+    (void)state;
+    for (enum pick pick = PICK_EVEN; pick <= PICK_BY_CELL; pick++) {
+        const struct count_question question = question_of(pick, 1);
+        struct counter *counter = counter_new(&question, &(struct sl_cursor){.id = at(1500)}, 0);
+        struct heard heard = {0};
+
+        give(counter, EVENT_POST, at(999), 1, &heard);
+        give(counter, EVENT_DELETE, at(999) + 1, 1, &heard);
+        give(counter, EVENT_POST, at(1400), 1, &heard);
+        assert_int_equal(heard.count, 0);
+        assert_int_equal(heard.skipped, 0);
+        assert_int_equal(counter_cursor(counter).id, at(1500));
+        counter_free(counter);
+    }
+}
+
 static void test_a_bucket_ends_with_until(void **state)
 {
     const struct count_question question = question_of(PICK_NEWEST, 1);
@@ -364,6 +383,7 @@ int main(void)
         cmocka_unit_test(test_picks_are_those_of_a_plain_choice),
         cmocka_unit_test(test_what_is_no_post_stays_in_its_place),
         cmocka_unit_test(test_what_comes_late_is_told_by_itself),
+        cmocka_unit_test(test_who_is_ahead_is_not_told_that_what_he_has_is_late),
         cmocka_unit_test(test_a_bucket_ends_with_until),
         cmocka_unit_test(test_nobody_takes_the_place_of_what_was_deleted),
         cmocka_unit_test(test_what_is_rewound_is_picked_again),
