@@ -7,7 +7,7 @@ const { Client, Disconnected, Refused, SluiceError } = await import(pathToFileUR
 const plan = JSON.parse(await text(process.stdin));
 let count = 0;
 const client = new Client(plan.url, {
-  token: plan.renews ? () => `token-${++count}` : 'token-1',
+  token: plan.token ?? (plan.renews ? () => `token-${++count}` : 'token-1'),
   maxTries: plan.max_tries ?? undefined,
   silenceMs: plan.silence_s * 1000,
   waitScale: 0.02,
