@@ -16,6 +16,7 @@ class Situation:
     parameters: dict = dataclasses.field(default_factory=lambda: {"track": "tea"})
     silence_s: float = 20.0
     max_tries: int | None = None
+    beside: tuple = ()            # the visits of another server, which is read, too; then the order does not matter
 
 
 GAP = {"type": "gap", "from": at(1), "to": at(5), "reason": "retention"}
@@ -152,6 +153,21 @@ SITUATIONS = [
         visit(head(), *(say({"type": "counts", "id": at(20), "start": "a", "end": "b", "posts": n, "deletes": 0, "users": 1,
                              **({"revision": n} if n > 1 else {})}, at(20)) for n in (1, 2))),), ("counts", "counts"),
         parameters={"track": "tea", "bucket": "1s"}),
+
+    # --- two servers
+    Situation("two servers: each event once", (visit(head(), *events(11, 12, 13), *COMPLETE),), (11, 12, 13),
+              beside=(visit(head(), *events(11, 12, 13), *COMPLETE),)),
+    Situation("two servers, and each has what the other lacks", (visit(head(), *events(11, 13), *COMPLETE),), (11, 12, 13),
+              beside=(visit(head(), *events(12, 13), *COMPLETE),)),
+    Situation("two servers: each goes on from its own cursor", (
+        visit(head(), *events(11), CUT), visit(head(), *events(12, 13), *COMPLETE, since=at(11))), (11, 12, 13),
+        beside=(visit(head(), *events(11, 12), CUT), visit(head(), *events(13), *COMPLETE, since=at(12)))),
+    Situation("two servers, and one is away for a while", (visit(CUT), visit(CUT), visit(head(), *events(11), *COMPLETE)), (11, 12),
+              beside=(visit(head(), *events(11, 12), *COMPLETE),)),
+    Situation("two servers: a gap of one is told", (visit(head(), say(GAP), *events(11), *COMPLETE),), (11, "gap"),
+              beside=(visit(head(), *events(11), *COMPLETE),)),
+    Situation("two servers end for good", (visit(head(), *events(11), disconnect("ended", 11), END),), (11,), "ended",
+              beside=(visit(head(), *events(11), disconnect("ended", 11), END),)),
 ]
 assert len({situation.name for situation in SITUATIONS}) == len(SITUATIONS)
 
@@ -163,7 +179,7 @@ def name_of(message):
 
 def is_over(situation, transport):
     """Whether all of its steps can be said there."""
-    kinds = {step[0] for each in situation.visits for step in each.steps}
+    kinds = {step[0] for each in situation.visits + situation.beside for step in each.steps}
     return not kinds & (ONLY_HTTP if transport == "websocket" else ONLY_WEBSOCKET)
 
 
