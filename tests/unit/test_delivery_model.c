@@ -9,6 +9,9 @@
  * in order, or lies in a gap that it was told; what has happened no more lies in a gap that it was
  * told before it was sent what came instead.
  *
+ * Of clients with a pace each window is picked from once more, in a plain way, and what was sent
+ * and what was said to be skipped are compared with that. Of their logs nothing is lost.
+ *
  *     SEED=7 test_delivery_model         that run alone
  *     RUNS=5000 test_delivery_model      more of them */
 #include <errno.h>
@@ -42,8 +45,11 @@ enum {
     RUNS = 40,
     RING_BYTES = 24 << 10,
     PAGE_BYTES = 48 << 10,
-    WAIT_MS = 60, /* a step is a millisecond */
-    ORDER_BYTES = 64 << 10
+    WAIT_MS = 60,         /* a step is a millisecond */
+    PATIENT_MS = 1000000, /* nothing comes late */
+    ORDER_BYTES = 64 << 10,
+    WINDOW_MS = 20,
+    WINDOWS_MAX = SHARDS * FACTS_MAX
 };
 
 struct fact {
@@ -97,6 +103,11 @@ struct client_model {
     uint32_t percent; /* of its posts that it is sent, as it was told */
     bool has_had[SHARDS][FACTS_MAX]; /* it was sent it, or told that it was not, or of a gap */
     bool is_left_out[SHARDS][FACTS_MAX];
+    struct count_question question; /* its pace */
+    struct {
+        uint64_t id, events;
+    } skipped[WINDOWS_MAX]; /* that it was told, of windows */
+    size_t skipped_count;
 };
 
 static struct redis redises[SHARDS];
@@ -104,6 +115,7 @@ static struct client_model clients[CLIENTS];
 static uint32_t shards;
 static bool is_short_of_memory; /* at times */
 static bool are_sampled;        /* all clients, at times */
+static bool are_paced;          /* all clients, from beginning to end */
 static uint64_t last_id, random_state;
 static uv_loop_t loop;
 static struct metrics_board *board;
@@ -524,6 +536,17 @@ static void take_skipped(struct client_model *client, const char *json)
                  (size_t)(client - clients), said, least, most, json);
 }
 
+static void take_skipped_of_window(struct client_model *client, const char *json, const char *end)
+{
+    uint64_t id = number_behind(json, "\"id\":\"");
+
+    assert_null(memmem(json, (size_t)(end - json), "reason", 6));
+    assert_true(client->skipped_count < WINDOWS_MAX);
+    client->skipped[client->skipped_count].id = id;
+    client->skipped[client->skipped_count++].events = number_behind(json, "\"events\":");
+    client->cursor = (struct sl_cursor){.id = id};
+}
+
 /* Takes down whole lines; what of a line is here already stays. */
 static void listen_to(struct client_model *client)
 {
@@ -543,7 +566,10 @@ static void listen_to(struct client_model *client)
             continue;
         }
         if (strncmp(json, "{\"type\":\"skipped\"", 17) == 0) {
-            take_skipped(client, json);
+            if (are_paced)
+                take_skipped_of_window(client, json, end);
+            else
+                take_skipped(client, json);
             continue;
         }
         *heard = (struct heard){.is_first = client->is_connecting};
@@ -586,6 +612,7 @@ static void join(struct client_model *client)
     client->is_vague = client->has_gap = false;
     client->percent = 100;
     client->fake.client.sampling.is_wanted = are_sampled;
+    client->fake.client.question = client->question;
     if (one_in(3)) /* then its events are others, in the same order */
         client->fake.client.fields = one_in(2)
                                          ? EVENT_FIELDS_SHORT
@@ -609,6 +636,14 @@ static uint64_t newest_told(void)
     return newest > head().id ? newest : head().id;
 }
 
+static struct count_question draw_pace(void)
+{
+    static const enum pick picks[] = {PICK_EVEN, PICK_NEWEST, PICK_FIRST};
+
+    return (struct count_question){
+        .bucket_ms = WINDOW_MS, .pick = {.posts = 1 + (uint32_t)below(5), .pick = picks[below(3)]}};
+}
+
 /* A new one, that begins now or some way back. */
 static void begin_client(struct client_model *client)
 {
@@ -621,8 +656,14 @@ static void begin_client(struct client_model *client)
     client->is_tea = one_in(2);
     client->start = newest_told();
     client->begun = head();
+    client->skipped_count = 0;
+    client->question = are_paced ? draw_pace() : (struct count_question){0};
     join(client);
     client->cursor = (struct sl_cursor){.id = client->start};
+    if (are_paced && (back == 0 || back >= redis->count)) {
+        assert_int_equal(deliver_resume(deliver, &client->fake.client, &client->cursor), 0);
+        return;
+    }
     if (back == 0 || back >= redis->count || shards > 1 ||
         redis->facts[redis->count - back].is_lost)
         return;
@@ -839,6 +880,86 @@ static void judge(const struct client_model *client)
     }
 }
 
+/* --- judging a pace --- */
+
+static uint64_t window_of(const struct client_model *client, uint64_t id)
+{
+    return count_bucket_id(&client->question, id);
+}
+
+static bool goes_before(enum pick pick, uint64_t a, uint64_t b)
+{
+    if (pick == PICK_EVEN)
+        return stable_hash(a) < stable_hash(b);
+    return pick == PICK_FIRST ? a < b : a > b;
+}
+
+static bool has_heard(const struct client_model *client, uint64_t id)
+{
+    for (size_t i = 0; i < client->count; i++) {
+        if (client->heard[i].id == id)
+            return true;
+    }
+    return false;
+}
+
+/* How many posts that it wants are of the window; and of them, better ones than this. */
+static size_t count_window(const struct client_model *client, uint64_t window, uint64_t id,
+                           size_t *ret_better)
+{
+    const struct redis *redis = &redises[0];
+    size_t matched = 0;
+
+    *ret_better = 0;
+    for (size_t i = 0; i < redis->count; i++) {
+        const struct fact *fact = &redis->facts[i];
+
+        if (window_of(client, fact->id) != window || (client->is_tea && !fact->is_tea))
+            continue;
+        matched++;
+        *ret_better += goes_before(client->question.pick.pick, fact->id, id);
+    }
+    return matched;
+}
+
+static uint64_t skipped_of(const struct client_model *client, uint64_t window)
+{
+    uint64_t events = 0;
+    size_t times = 0;
+
+    for (size_t i = 0; i < client->skipped_count; i++) {
+        if (client->skipped[i].id != window)
+            continue;
+        events = client->skipped[i].events;
+        times++;
+    }
+    if (times > 1)
+        fail_for(client, "told twice what is skipped", window);
+    return events;
+}
+
+/* Each post that it should have got, and none other; and of each window how many it should not. */
+static void judge_pace(const struct client_model *client)
+{
+    uint32_t most = client->question.pick.posts;
+    const struct redis *redis = &redises[0];
+
+    assert_int_equal(shards, 1);
+    for (size_t i = 0; i < redis->count; i++) {
+        uint64_t id = redis->facts[i].id, window = window_of(client, id);
+        size_t better, matched;
+
+        if (window > deliver_closed(deliver) || id <= client->start ||
+            (client->is_tea && !redis->facts[i].is_tea))
+            continue;
+        matched = count_window(client, window, id, &better);
+        if (has_heard(client, id) != (better < most))
+            fail_for(client, better < most ? "not sent" : "sent, and not picked", id);
+        if (skipped_of(client, window) != (matched > most ? matched - most : 0))
+            fail_for(client, "another number was skipped in the window", window);
+    }
+}
+
 /* --- one run ---------------------------------------------------------------------------------- */
 
 static void turn(void)
@@ -862,6 +983,9 @@ static void settle(void)
     bool moves = true;
 
     while (moves || !all_are_live()) {
+        if (!moves && are_paced &&
+            shard_order_last(redises[0].order) >= last_logged(&redises[0])->id)
+            deliver_set_watermark(deliver, last_id);
         if (!moves)
             uv_run(&loop, UV_RUN_ONCE); /* the log is asked again in a moment */
         for (int i = 0; i < 20; i++)
@@ -899,7 +1023,7 @@ static void swallow(struct redis *redis)
 
 static void disturb(struct redis *redis)
 {
-    switch (below(10)) {
+    switch (are_paced ? 5 + 3 * below(2) : below(10)) {
     case 0:
         trim(redis);
         break;
@@ -944,7 +1068,7 @@ static void step(void)
         if (client->is_there && one_in(4))
             leave(client, client->is_vague || one_in(2));
         else if (!client->is_there && client->count > 0) {
-            if (shards > 1 && one_in(2))
+            if (shards > 1 && !are_paced && one_in(2))
                 visit_another(client);
             come_back(client);
         } else if (!client->is_there)
@@ -1018,7 +1142,8 @@ static void run(unsigned seed)
                                                       .retry_ms = 2};
     static const struct id_order_callbacks order_callbacks = {on_ordered, on_watermark, on_behind,
                                                               on_low, on_whole};
-    const struct id_order_settings order_settings = {WAIT_MS, ORDER_BYTES, metrics};
+    const struct id_order_settings order_settings = {are_paced ? PATIENT_MS : WAIT_MS, ORDER_BYTES,
+                                                     metrics};
     const struct deliver_settings settings = {.loop = &loop,
                                               .metrics = metrics,
                                               .max_owed_bytes = 4096,
@@ -1059,6 +1184,8 @@ static void run(unsigned seed)
         if (!clients[i].is_there && clients[i].count > 0)
             come_back(&clients[i]);
     }
+    if (are_paced)
+        last_id += 2 * WINDOW_MS * SL_ID_PER_MS; /* the last windows are over */
     settle();
     sampling_tell(deliver); /* what is at the end */
     deliver_flush_all(deliver);
@@ -1066,7 +1193,10 @@ static void run(unsigned seed)
         attend(&clients[i]);
         if (!clients[i].is_there)
             continue;
-        judge(&clients[i]);
+        if (are_paced)
+            judge_pace(&clients[i]);
+        else
+            judge(&clients[i]);
     }
     for (size_t i = 0; i < CLIENTS; i++) {
         if (clients[i].is_there)
@@ -1145,6 +1275,14 @@ static void test_with_more_shards_it_is_the_same(void **state)
     run_all(SHARDS);
 }
 
+static void test_who_has_a_pace_is_sent_what_is_picked_and_told_of_the_rest(void **state)
+{
+    (void)state;
+    are_paced = true;
+    run_all(1);
+    are_paced = false;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1154,6 +1292,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_with_more_shards_it_is_the_same, begin, end),
         cmocka_unit_test_setup_teardown(test_who_is_sent_a_part_is_told_of_all_the_rest, begin,
                                         end),
+        cmocka_unit_test_setup_teardown(
+            test_who_has_a_pace_is_sent_what_is_picked_and_told_of_the_rest, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
