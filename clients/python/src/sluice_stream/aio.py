@@ -11,7 +11,7 @@ import httpx
 
 from .api import Streams
 from .errors import Disconnected, SluiceError
-from .merge import Seen
+from .merge import Merge
 from .messages import Message
 from .session import Complete, Given, Interrupted, Options, Session, token_is_fresh
 from .store import CursorStore
@@ -79,8 +79,7 @@ class Client(Streams[AsyncIterator[Message]]):
 
     def _open(self, stream: str, parameters: dict[str, Any], store: CursorStore | None,
               name: str | None) -> AsyncIterator[Message]:
-        sessions = [Session(url, stream, parameters, store, f"{name or stream}@{url}" if len(self._urls) > 1 else name,
-                            self._options) for url in self._urls]
+        sessions = self._sessions(stream, parameters, store, name)
         if len(sessions) == 1:
             return self._read(sessions[0])
         return self._merge(sessions)
@@ -137,21 +136,15 @@ class Client(Streams[AsyncIterator[Message]]):
             except Exception as error:
                 await all_given.put((session, error))
 
-        seen = Seen()
+        merge = Merge(len(sessions))
         tasks = [asyncio.create_task(read(session)) for session in sessions]
-        left, last = len(sessions), None
         try:
-            while left > 0:
+            while not merge.is_over:
                 session, one = await all_given.get()
+                if (message := merge.take(one)) is not None:
+                    yield message
                 if isinstance(one, Given):
-                    if one.message is not None and seen.is_new(one.message):
-                        yield one.message
                     session.commit(one.cursor)
-                    continue
-                left -= 1  # the others go on without it
-                last = one or last
-            if last is not None:
-                raise last
         finally:
             for task in tasks:
                 task.cancel()

@@ -2,7 +2,7 @@
 
 from typing import Any, Generic, TypeVar
 
-from .session import Options
+from .session import Options, Session
 from .store import CursorStore
 
 Opened = TypeVar("Opened")
@@ -11,6 +11,14 @@ Opened = TypeVar("Opened")
 class Streams(Generic[Opened]):
     """Parameters are the server's (docs/streaming-api.md); lists are joined by commas; `lang_` may be written for a
     name that Python has taken. `store` keeps the cursor, under `name` (else under the stream's path and parameters)."""
+
+    _urls: list[str]
+    _options: Options
+
+    def _sessions(self, stream: str, parameters: dict[str, Any], store: CursorStore | None, name: str | None) -> list[Session]:
+        """One for each server, with a cursor of its own."""
+        return [Session(url, stream, parameters, store, f"{name or stream}@{url}" if len(self._urls) > 1 else name,
+                        self._options) for url in self._urls]
 
     def _open(self, stream: str, parameters: dict[str, Any], store: CursorStore | None, name: str | None) -> Opened:
         raise NotImplementedError

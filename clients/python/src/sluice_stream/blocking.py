@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from .api import Streams
 from .errors import Disconnected, SluiceError
 from .messages import Message
-from .merge import Seen
+from .merge import Merge
 from .session import Complete, Given, Interrupted, Options, Session, token_is_fresh
 from .store import CursorStore
 
@@ -92,9 +92,7 @@ class Client(Streams[Iterator[Message]]):
 
     def _open(self, stream: str, parameters: dict[str, Any], store: CursorStore | None,
               name: str | None) -> Iterator[Message]:
-        sessions = [Session(url, stream, parameters, store, f"{name or stream}@{url}" if len(self._urls) > 1 else name,
-                            self._options) for url in self._urls]
-        readers = [_Reader(self, session) for session in sessions]
+        readers = [_Reader(self, session) for session in self._sessions(stream, parameters, store, name)]
         return self._read(readers[0]) if len(readers) == 1 else self._merge(readers)
 
     def _read(self, reader: "_Reader") -> Iterator[Message]:
@@ -109,25 +107,19 @@ class Client(Streams[Iterator[Message]]):
 
     def _merge(self, readers: list["_Reader"]) -> Iterator[Message]:
         all_given: All = queue.Queue(QUEUE_SIZE)
-        seen = Seen()
+        merge = Merge(len(readers))
         self._readers.update(readers)
         for reader in readers:
             threading.Thread(target=reader.read_into, args=(all_given,), daemon=True).start()
-        left, last = len(readers), None
         try:
-            while left > 0:
+            while not merge.is_over:
                 session, one = all_given.get()
                 if readers[0].is_stopped:
                     return
+                if (message := merge.take(one)) is not None:
+                    yield message
                 if isinstance(one, Given):
-                    if one.message is not None and seen.is_new(one.message):
-                        yield one.message
                     session.commit(one.cursor)
-                    continue
-                left -= 1  # the others go on without it
-                last = one or last
-            if last is not None:
-                raise last
         finally:
             for reader in readers:
                 reader.stop()
