@@ -43,13 +43,16 @@ int mastodon_find_token(const struct dialect_request *request, struct sl_slice *
 
 /* --- streams --------------------------------------------------------------------------------- */
 
-/* `,"stream":["hashtag","tea"]`: all that is sent on it ends with that. */
+/* `,"stream":["hashtag","tea"]`: all that is sent on it ends with that. A tag of a stream that has
+ * none is not said: it would be kept, however long, and make another stream. */
 static int print_tail(const struct mastodon_wish *wish, struct dialect_stream *asked,
                       struct buffer *text)
 {
+    bool has_tag = asked->parameter_count > 0 && !(asked->options & MASTODON_SILENT);
+
     buffer_append_str(text, ",\"stream\":[");
     buffer_append_json_string(text, wish->name);
-    if (asked->parameter_count > 0 && wish->tag.data) {
+    if (has_tag) {
         buffer_append_char(text, ',');
         buffer_append_json_string(text, wish->tag);
     }

@@ -130,6 +130,13 @@ def test_a_client_may_have_all_that_there_are(gateway, publish):
     assert sorted(told["77"]) == [["public"], ["public:local"], ["public:local:media"], ["public:media"]]
 
 
+def test_a_tag_of_what_has_none_makes_no_other_stream(gateway):
+    client = Client(gateway)
+    for n in range(20):
+        client.subscribe("public:remote", tag=f"{n}" + "x" * 10000)
+    client.settled()
+
+
 def test_quiet_sockets_are_pinged_and_answer_pings(gateway):
     client = Client(gateway, STREAMING + "?stream=public")
     client.socket.shows_keepalives = True
