@@ -10,9 +10,10 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "base/utf8.h"
 #include "filters/scan.h"
 
-enum { NAME_MAX_BYTES = 32 };
+enum { NAME_MAX_BYTES = 32, SHOWN_MAX_BYTES = 64 };
 
 /* Those that mean the same in both; `values`: of one that takes words only, theirs and ours. */
 struct word_pair {
@@ -162,7 +163,7 @@ static int take_value(struct translation *translation, struct sl_slice name,
     }
     return refuse(translation,
                   "Reference to invalid operator '%.*s:%.*s'. Operator is not available",
-                  SL_SLICE_ARG(name), (int)(value.size < 64 ? value.size : 64), value.data);
+                  SL_SLICE_ARG(name), SL_SLICE_ARG(utf8_cut(value, SHOWN_MAX_BYTES)));
 }
 
 static int take_operator(struct translation *translation, struct sl_slice name)

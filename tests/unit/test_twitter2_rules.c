@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/utf8.h"
 #include "tests/support/cmocka_all.h"
 
 static void translate(const char *theirs, const char *ours)
@@ -31,6 +32,7 @@ static void refused(const char *theirs, const char *why)
     struct sl_filter *filter;
 
     assert_int_equal(twitter2_rule_filter(sl_slice_str(theirs), &limits, &filter, detail), -EINVAL);
+    assert_true(utf8_is_valid(sl_slice_str(detail)));
     if (!strstr(detail, why))
         fail_msg("%s: %s", theirs, detail);
 }
@@ -68,6 +70,8 @@ static void test_what_we_have_not_is_refused_where_it_stands(void **state)
     refused("cat -is:nullcast", "'is:nullcast'");
     refused("polygon:[1 2, 3 4, 1 4]", "'polygon'");
     refused("cat country:CH", "'country'");
+    refused("has:xy茶茶茶茶茶茶茶茶茶茶茶茶茶茶茶茶茶茶茶茶茶茶",
+            "'has:xy茶茶茶茶茶茶茶茶茶茶茶茶茶茶茶茶茶茶茶茶'");
     refused("repost_of:ada", "'repost_of'");
 }
 
