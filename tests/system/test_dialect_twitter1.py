@@ -187,7 +187,9 @@ def test_delimited_counts_the_line_end(gateway, publish):
 
 
 def test_count_begins_with_what_has_passed(gateway, cli, ada):
-    ids = [int(cli.run("post", "--user", ada, f"counted {i}")) for i in range(5)]
+    with gateway.stream(f"{FILTER}?track=counted") as stream:
+        ids = [int(cli.run("post", "--user", ada, f"counted {i}")) for i in range(5)]
+        assert [stream.next().json["id"] for _ in ids] == ids  # has been heard
     with gateway.stream(f"{FILTER}?track=counted&count=3") as stream:
         assert [stream.next().json["id"] for _ in range(3)] == ids[2:]
         ids.append(int(cli.run("post", "--user", ada, "counted live")))
