@@ -2,15 +2,17 @@
  *
  * Who changes them tells all workers, by the control channel, which version they are of now, and
  * asks again until nobody has an older one. What is missed there, a stream finds out by itself: it
- * looks at the version every CHECK_PARTS seconds. Bounds: one reading for a subject at a time. */
+ * looks at the version every CHECK_PARTS seconds. Bounds: one reading for a subject at a time; in a
+ * turn streams follow for FOLLOW_US and one more, and for the others they are read again. */
 #include <errno.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "gateway/access/rule_store.h"
 #include "gateway/streams/kept_rules.h"
 
-enum { CHECK_PARTS = 5 };
+enum { CHECK_PARTS = 5, FOLLOW_US = 2000 };
 
 struct kept_reading {
     struct streams *streams;
@@ -32,15 +34,22 @@ static bool is_of(const struct stream *stream, const char *holder)
     return stream_goes_on(stream) && strcmp(stream_token(stream)->holder, holder) == 0;
 }
 
-static void follow(const struct kept_reading *reading, const struct subject_rules *rules)
+/* Whether there are streams that have still to follow. */
+static bool follow(const struct kept_reading *reading, const struct subject_rules *rules)
 {
+    const uint64_t begun_us = clock_monotonic_us();
+
     LIST_EACH(&reading->streams->kept_streams, node)
     {
         struct stream *stream = LIST_OWNER(node, struct kept_rules, node)->stream;
 
-        if (is_of(stream, reading->holder))
-            kept_rules_follow(stream, rules);
+        if (!is_of(stream, reading->holder) || stream->kept_rules->version == rules->version)
+            continue;
+        if (clock_monotonic_us() - begun_us >= FOLLOW_US)
+            return true;
+        kept_rules_follow(stream, rules);
     }
+    return false;
 }
 
 static void ask(struct kept_reading *reading);
@@ -51,9 +60,7 @@ static void on_rules(void *owner, int r, struct subject_rules *rules, const char
     struct kept_reading *reading = owner;
 
     (void)why;
-    if (r == 0)
-        follow(reading, rules);
-    if (r == 0 && reading->again)
+    if (r == 0 && (follow(reading, rules) || reading->again))
         ask(reading);
     else
         reading_free(reading);
