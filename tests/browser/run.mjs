@@ -374,7 +374,7 @@ const tests = {
     await visit.page.keyboard.press('Escape');
     await visit.page.locator('#brushed').waitFor({ state: 'hidden' });
     const canvas = await visit.page.locator('#timeline canvas').boundingBox();
-    await visit.page.mouse.move(canvas.x + canvas.width * 0.9, canvas.y + 50);
+    await visit.page.mouse.move(canvas.x + canvas.width * 0.5, canvas.y + 50);
     await visit.page.mouse.down();
     await visit.page.mouse.move(canvas.x + canvas.width - 1, canvas.y + 60, { steps: 3 });
     await visit.page.mouse.up();
