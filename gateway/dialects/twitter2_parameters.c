@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "gateway/dialects/twitter2_fields.h"
-#include "gateway/front/bearer.h"
 #include "gateway/http/form.h"
 #include "src/model/moment.h"
 
@@ -37,20 +36,6 @@ static const char *name_of(enum parameter parameter)
     return parameter < PARAMETER_BACKFILL_MINUTES
                ? twitter2_list_name((enum twitter2_list)parameter)
                : own_names[parameter];
-}
-
-int twitter2_refuse_known(const struct dialect_request *request, struct http_refusal *refusal)
-{
-    struct http_refusal unknown;
-    enum token_fault ignored;
-    struct token token;
-    int r =
-        bearer_check(request->front->policy, request->http, SL_SLICE_NONE, request->times.now_ms,
-                     &token, &unknown, request->fault ? request->fault : &ignored);
-
-    if (r == -EPROTO)
-        *refusal = unknown;
-    return r == -ENOMEM ? r : -EPROTO;
 }
 
 /* --- what there is of it --------------------------------------------------------------------- */
@@ -245,5 +230,5 @@ int twitter2_read_stream(const struct dialect_request *request,
         dialect_ask(ret_asked, "percent", sl_slice_str(stream->percent));
     if (stream->language)
         dialect_ask(ret_asked, "language", sl_slice_str(stream->language));
-    return r == -EPROTO ? twitter2_refuse_known(request, refusal) : r;
+    return r;
 }

@@ -19,6 +19,3 @@ struct twitter2_stream {
 int twitter2_read_stream(const struct dialect_request *request,
                          const struct twitter2_stream *stream, struct dialect_stream *ret_asked,
                          struct http_refusal *refusal);
-/* *refusal is about what was asked: who may not come in is told that instead, so that nobody
- * without a token learns anything. Returns -EPROTO; -ENOMEM. */
-int twitter2_refuse_known(const struct dialect_request *request, struct http_refusal *refusal);

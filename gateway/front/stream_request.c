@@ -436,6 +436,35 @@ static void place_parameters(const struct dialect_stream *asked, struct sl_slice
     }
 }
 
+static int check_bearer(const struct front_settings *settings, const struct http_request *http,
+                        struct sl_slice jwt, const struct sl_slice *values, uint64_t now_ms,
+                        struct token *ret_token, struct http_refusal *refusal,
+                        enum token_fault *ret_fault)
+{
+    if (jwt.data)
+        return bearer_check_token(settings->policy, http, jwt, now_ms, ret_token, refusal,
+                                  ret_fault);
+    return bearer_check(settings->policy, http, values[PARAMETER_ACCESS_TOKEN], now_ms, ret_token,
+                        refusal, ret_fault);
+}
+
+int stream_request_refuse_asked(const struct front_settings *settings,
+                                const struct dialect_stream *asked, struct sl_slice jwt,
+                                const struct http_request *http, const struct stream_times *times,
+                                struct http_refusal *refusal, enum token_fault *ret_fault)
+{
+    struct sl_slice values[PARAMETER_COUNT] = {0};
+    struct http_refusal unknown;
+    struct token token;
+    int r;
+
+    place_parameters(asked, values);
+    r = check_bearer(settings, http, jwt, values, times->now_ms, &token, &unknown, ret_fault);
+    if (r == -EPROTO)
+        *refusal = unknown;
+    return r == -ENOMEM ? r : -EPROTO;
+}
+
 int stream_request_read_asked(const struct front_settings *settings,
                               const struct dialect_stream *asked, struct sl_slice jwt,
                               const struct http_request *http, const struct stream_times *times,
@@ -453,10 +482,8 @@ int stream_request_read_asked(const struct front_settings *settings,
 
     *ret_fault = TOKEN_OK;
     place_parameters(asked, values);
-    r = jwt.data ? bearer_check_token(settings->policy, http, jwt, times->now_ms, &request.token,
-                                      refusal, ret_fault)
-                 : bearer_check(settings->policy, http, values[PARAMETER_ACCESS_TOKEN],
-                                times->now_ms, &request.token, refusal, ret_fault);
+    r = check_bearer(settings, http, jwt, values, times->now_ms, &request.token, refusal,
+                     ret_fault);
     if (r == 0 && !asked->is_uncompressed)
         r = stream_wire_choose_encoding(settings, asked->stream, http, &request, refusal);
     if (r == 0)

@@ -162,7 +162,13 @@ int stream_request_read_asked(const struct front_settings *settings,
                               const struct http_request *http, const struct stream_times *times,
                               struct stream_request *ret_request, struct http_refusal *refusal,
                               enum token_fault *ret_fault);
-/* The same for a stream that is opened on the connection that another request has got, as
+/* `refusal` says what is wrong with what is asked; whose token is not good is told only that.
+ * -EPROTO, -ENOMEM. */
+int stream_request_refuse_asked(const struct front_settings *settings,
+                                const struct dialect_stream *asked, struct sl_slice jwt,
+                                const struct http_request *http, const struct stream_times *times,
+                                struct http_refusal *refusal, enum token_fault *ret_fault);
+/* Reads what is asked for on the connection that another request has got, as
  * stream_request_read_opened(). */
 int stream_request_read_asked_opened(const struct front_settings *settings,
                                      const struct stream_request *connection,

@@ -29,7 +29,8 @@ enum {
     REQUESTS_MAX = 256,
     TRIES_MAX = 32,
     TELL_MS = 2000,
-    TELL_AGAIN_MS = 10
+    TELL_AGAIN_MS = 10, /* the first time, and then twice as long each time */
+    TELL_AGAIN_MOST_MS = 160
 };
 
 struct rule_request {
@@ -43,7 +44,7 @@ struct rule_request {
     unsigned tries;
     void *asked;
     uint64_t version; /* of the rules as it has changed them */
-    uint64_t tell_until_ms;
+    uint64_t tell_until_ms, tell_again_ms;
     uv_timer_t timer; /* to tell again */
 };
 
@@ -117,10 +118,13 @@ static void on_told(void *owner, const struct control_answer *told, bool is_comp
 
     /* Who is missing does not answer the next time either. */
     if (is_complete && told->matched > 0 &&
-        uv_now(request->streams->settings.loop) < request->tell_until_ms)
-        uv_timer_start(&request->timer, on_tell_again, TELL_AGAIN_MS, 0);
-    else
+        uv_now(request->streams->settings.loop) < request->tell_until_ms) {
+        uv_timer_start(&request->timer, on_tell_again, request->tell_again_ms, 0);
+        if (request->tell_again_ms < TELL_AGAIN_MOST_MS)
+            request->tell_again_ms *= 2;
+    } else {
         answer(request, request->version);
+    }
 }
 
 static void tell(struct rule_request *request)
@@ -237,6 +241,7 @@ static struct rule_request *request_new(struct streams *streams, const struct di
     request->rules = rules;
     request->asked = asked;
     request->tell_until_ms = uv_now(streams->settings.loop) + TELL_MS;
+    request->tell_again_ms = TELL_AGAIN_MS;
     uv_timer_init(streams->settings.loop, &request->timer);
     request->timer.data = request;
     memcpy(request->holder, token->holder, sizeof(request->holder));

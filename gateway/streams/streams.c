@@ -310,12 +310,16 @@ static int read_dialect(const struct streams *streams, const struct dialect *dia
 {
     struct dialect_stream asked = {0};
     struct sl_slice jwt = SL_SLICE_NONE;
+    bool is_read = true;
     int r;
 
     *ret_fault = TOKEN_OK;
     r = dialect->find_token ? dialect->find_token(asking, &jwt, refusal) : 0;
     if (r == 0)
-        r = route->read(asking, &asked, refusal);
+        is_read = (r = route->read(asking, &asked, refusal)) != -EPROTO;
+    if (!is_read)
+        r = stream_request_refuse_asked(streams->settings.front, &asked, jwt, asking->http,
+                                        &asking->times, refusal, ret_fault);
     if (r == 0)
         r = stream_request_read_asked(streams->settings.front, &asked, jwt, asking->http,
                                       &asking->times, ret_request, refusal, ret_fault);

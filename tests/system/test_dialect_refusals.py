@@ -60,3 +60,10 @@ def test_other_paths_have_ours(gateway):
     with gateway.connect() as connection:
         connection.send(form_bytes("POST", "/v1/stream/filter", {"Authorization": "Bearer x", "Content-Length": "9"}))
         assert connection.read_response().error["code"] == "invalid_token"
+
+
+@pytest.mark.parametrize("target", [f"{FILTER}?track=", "/api/v1/streaming/hashtag?tag=", f"{SAMPLE}?no=parameter"])
+def test_of_parameters_a_stranger_learns_nothing(gateway, target):
+    for headers, statuses in ((gateway.bearer(), (400, 406)), ({"Authorization": "Bearer x.y.z"}, (401,)), ({}, (401,))):
+        with gateway.connect() as connection:
+            assert connection.request("GET", target, headers).status in statuses
