@@ -1,8 +1,8 @@
 /* claims.c - one reader for each claim; what is wrong is a sentence for the bearer.
  *
- * Tokens that are made for this server are read to the letter, those of identity providers by their
- * rules. Numbers are bounded by what is exact: limits by 32 bits, subjects by 2^53, times by what
- * makes sense. */
+ * Identity providers differ in where scopes and subjects stand and in their types: all common forms
+ * are read, and rules say the rest. Numbers are bounded by what is exact: limits by 32 bits, subjects
+ * by 53, times by what makes sense. */
 #include "gateway/front/claims.h"
 
 #include <inttypes.h>
@@ -129,13 +129,8 @@ static unsigned take_roles(const void *context, struct sl_slice text)
 static enum token_fault read_scopes(const struct claim_rules *rules, const json_t *claims,
                                     struct token *token)
 {
-    const json_t *scope = json_object_get(claims, "scope");
-
-    if (rules->is_own && scope && !json_is_string(scope))
-        return bad_claim(token, "the token's scope is no text of names between spaces: a list is "
-                                "not taken");
-    if (!read_names(scope, take_scopes, NULL, token) ||
-        (!rules->is_own && !read_names(json_object_get(claims, "scp"), take_scopes, NULL, token)))
+    if (!read_names(json_object_get(claims, "scope"), take_scopes, NULL, token) ||
+        !read_names(json_object_get(claims, "scp"), take_scopes, NULL, token))
         return bad_claim(token, "the token's scope or scp is neither a text nor a list of texts");
     if (rules->roles.count > 0 &&
         !read_names(find_claim(claims, &rules->roles), take_roles, rules->role_table, token))
@@ -146,11 +141,12 @@ static enum token_fault read_scopes(const struct claim_rules *rules, const json_
 
 /* --- the subject --- */
 
-/* Numbers beyond are rounded by whoever reads JSON as JavaScript does: they may be anybody's. */
+/* Programs that read numbers as doubles, as JavaScript does, round those of 2^53 and more: such a
+ * number may be somebody else's. */
 static bool is_exact(const json_t *number)
 {
-    return json_is_integer(number) && json_integer_value(number) <= INT64_C(1) << 53 &&
-           json_integer_value(number) >= -(INT64_C(1) << 53);
+    return json_is_integer(number) && json_integer_value(number) < INT64_C(1) << 53 &&
+           json_integer_value(number) > -(INT64_C(1) << 53);
 }
 
 static enum token_fault read_subject(const struct claim_rules *rules, const json_t *claims,
@@ -165,10 +161,8 @@ static enum token_fault read_subject(const struct claim_rules *rules, const json
 
     if (!sub)
         return TOKEN_OK;
-    if (rules->is_own && !text)
-        return bad_claim(token, "the token's sub is no text of 1 to 64 bytes: \"42\", not 42");
     if (!text && !is_exact(sub))
-        return bad_claim(token, "the token's subject is neither a text nor a whole number of up to "
+        return bad_claim(token, "the token's subject is neither a text nor a whole number below "
                                 "2^53");
     if (!text) {
         snprintf(number, sizeof(number), "%" JSON_INTEGER_FORMAT, json_integer_value(sub));

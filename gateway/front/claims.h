@@ -21,7 +21,6 @@ struct claim_path {
 };
 
 struct claim_rules {
-    bool is_own;                /* tokens made for this server: `sub` and `scope`, to the letter */
     struct claim_path subject;  /* none: sub */
     const char *subject_prefix; /* NULL: none */
     struct claim_path roles;    /* none: no roles are looked at */
@@ -30,8 +29,9 @@ struct claim_rules {
     unsigned leeway_s;
 };
 
+/* Of the issuer that the options name. */
 #define CLAIM_RULES_OWN                                                                            \
-    ((struct claim_rules){.is_own = true, .allowed_scopes = ~0U, .leeway_s = TOKEN_LEEWAY_S})
+    ((struct claim_rules){.allowed_scopes = ~0U, .leeway_s = TOKEN_LEEWAY_S})
 
 /* The scopes that a text names; *ret_unknown, NULL allowed, is set when it names others. */
 unsigned claims_scopes(struct sl_slice text, bool *ret_unknown);

@@ -203,14 +203,17 @@ def cases_of_claims():
     for text in ("0", "-1", "1.5", "-1e300"):
         yield f"nbf is {text}", claim("nbf", text), GOOD
     yield "iat is in the future, and nobody asked", claim("iat", "4102444800"), GOOD
-    for text in ("42", "null", "true", '["42"]', "{}", '""', '"' + "x" * 65 + '"', '"4\\u00002"', "4.2"):
+    for text in ("9007199254740992", "-9007199254740992", "null", "true", '["42"]', "{}", '""', '"' + "x" * 65 + '"',
+                 '"4\\u00002"', "4.2", "42.0", "42e0"):
         yield f"sub is {text[:20]}", claim("sub", text), BAD
-    for text in ('"' + "x" * 64 + '"', '"' + "\u00e9" * 32 + '"', '"a b"', '"\\u202e"', '"\\n"'):
+    for text in ("42", "-1", "9007199254740991", '"' + "x" * 64 + '"', '"' + "\u00e9" * 32 + '"', '"a b"', '"\\u202e"',
+                 '"\\n"'):
         yield f"sub is {text[:20]}", claim("sub", text), GOOD
-    for text in ('["read"]', "null", "1", "true", "{}", '"read\\u0000"'):
-        yield f"scope is {text}", claim("scope", text), BAD
-    for text in ('"read"', '"read read"', '"  read  x"', '"x" ', '""'):
-        yield f"scope is {text}", claim("scope", text), GOOD
+    for name in ("scope", "scp"):
+        for text in ('["read",1]', '[["read"]]', "null", "1", "true", "{}", '"read\\u0000"'):
+            yield f"{name} is {text}", claim(name, text), BAD
+        for text in ('"read"', '"read read"', '"  read  x"', '"x" ', '""', '["read"]', '["read","x write"]', "[]"):
+            yield f"{name} is {text}", claim(name, text), GOOD
     for text in ("null", "[]", "5", '{"track":-1}', '{"track":4294967296}', '{"track":1.0}', '{"track":"1"}',
                  '{"sample":101}', '{"sample":-1}', '{"sample":"1"}', '{"unknown":1}', '{"Track":1}', '{"track":1e1}'):
         yield f"lim is {text}", claim("lim", text), BAD

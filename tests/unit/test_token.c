@@ -241,6 +241,12 @@ static void test_token_says_who_asks_and_what_they_may_do(void **state)
                                        TOKEN_SCOPE_WRITE | TOKEN_SCOPE_ADMIN);
     expect_claims(policy, "{" GOOD "}", TOKEN_OK, &token);
     assert_int_equal(token.scopes, 0);
+    expect_claims(policy,
+                  "{" GOOD ",\"sub\":9007199254740991,\"scope\":[\"read\",\"x write\"],"
+                  "\"scp\":[\"stream:home\"]}",
+                  TOKEN_OK, &token);
+    assert_string_equal(token.subject, "9007199254740991");
+    assert_int_equal(token.scopes, TOKEN_SCOPE_READ | TOKEN_SCOPE_WRITE | TOKEN_SCOPE_HOME);
     expect_claims(policy, "{" GOOD ",\"scope\":\"Stream:filter stream:filterx stream\"}", TOKEN_OK,
                   &token);
     assert_int_equal(token.scopes, 0);
@@ -524,7 +530,10 @@ static void test_claims_of_the_wrong_type_are_refused(void **state)
         const char *claims;
         enum token_fault fault;
     } cases[] = {
-        {"{" GOOD ",\"sub\":42}", TOKEN_BAD_CLAIMS},
+        {"{" GOOD ",\"sub\":9007199254740992}", TOKEN_BAD_CLAIMS}, /* rounded from ...993? */
+        {"{" GOOD ",\"sub\":-9007199254740992}", TOKEN_BAD_CLAIMS},
+        {"{" GOOD ",\"sub\":42.0}", TOKEN_BAD_CLAIMS},
+        {"{" GOOD ",\"sub\":true}", TOKEN_BAD_CLAIMS},
         {"{" GOOD ",\"sub\":\"\"}", TOKEN_BAD_CLAIMS},
         {"{" GOOD ",\"sub\":null}", TOKEN_BAD_CLAIMS},
         {"{" GOOD ",\"sub\":\"4\\u00002\"}", TOKEN_MALFORMED},
@@ -532,8 +541,10 @@ static void test_claims_of_the_wrong_type_are_refused(void **state)
          TOKEN_OK},
         {"{" GOOD ",\"sub\":\"01234567890123456789012345678901234567890123456789012345678901234\"}",
          TOKEN_BAD_CLAIMS},
-        {"{" GOOD ",\"scope\":[\"stream:filter\"]}", TOKEN_BAD_CLAIMS},
+        {"{" GOOD ",\"scope\":[\"stream:filter\",7]}", TOKEN_BAD_CLAIMS},
         {"{" GOOD ",\"scope\":null}", TOKEN_BAD_CLAIMS},
+        {"{" GOOD ",\"scp\":{\"stream:filter\":true}}", TOKEN_BAD_CLAIMS},
+        {"{" GOOD ",\"scp\":null}", TOKEN_BAD_CLAIMS},
         {"{" GOOD ",\"jti\":null}", TOKEN_BAD_CLAIMS},
         {"{" GOOD ",\"jti\":1.5}", TOKEN_BAD_CLAIMS},
         {"{" GOOD ",\"jti\":[\"x\"]}", TOKEN_BAD_CLAIMS},
