@@ -194,17 +194,23 @@ static int check_characters(const struct reading *reading, struct sl_slice text)
 static int read_target(const struct reading *reading, struct sl_slice target)
 {
     struct http_request *request = &reading->head->request;
-    struct sl_slice rest = target;
+    struct sl_slice rest = target, path;
+    int r;
 
     if (target.size == 0 || target.data[0] != '/')
         return refuse(reading, "the request target must begin with /");
-    request->path = cut(&rest, '?');
-    if (request->path.size < target.size)
-        request->query = rest;
-    if (!http_path_is_plain(request->path))
+    path = cut(&rest, '?');
+    if (!http_path_is_plain(path))
         return http_refuse(reading->refusal, 404, "not_found", NULL,
                            "there is nothing at this path");
-    return check_characters(reading, target);
+    r = check_characters(reading, path);
+    if (r < 0)
+        return r;
+    request->path = path; /* decides who refuses what follows: http_head_read_line() */
+    r = check_characters(reading, rest);
+    if (r == 0 && path.size < target.size)
+        request->query = rest;
+    return r;
 }
 
 static int read_version(const struct reading *reading, struct sl_slice version)
@@ -555,7 +561,7 @@ struct http_request http_head_read_line(struct sl_slice head)
     struct reading reading = {.head = &result, .refusal = &ignored};
     struct sl_slice line;
 
-    if (next_line(&reading, &head, &line) < 0 || read_request_line(&reading, line) < 0)
-        return (struct http_request){.method = HTTP_OTHER};
-    return result.request;
+    if (next_line(&reading, &head, &line) == 0)
+        (void)read_request_line(&reading, line);
+    return result.request.path.data ? result.request : (struct http_request){.method = HTTP_OTHER};
 }

@@ -35,5 +35,6 @@ struct http_head {
 int http_head_read(struct sl_slice head, size_t max_body_bytes, struct http_head *ret_head,
                    struct http_refusal *refusal);
 
-/* Of a head that is refused: what its first line says, or a request without path. */
+/* Of a head that is refused: its first line up to the fault; without a path if that cannot be read.
+ */
 struct http_request http_head_read_line(struct sl_slice head);

@@ -56,6 +56,15 @@ def test_while_the_body_comes(module_servers, redis):
     assert answer(gateway, FILTER, {"Content-Length": "9"}, b"track=") == 408
 
 
+@pytest.mark.parametrize("query", ["a=%00", "a=%zz", "a=%f", "a=\x7f"])
+@pytest.mark.parametrize("path", DIALECTS)
+def test_in_a_query_that_cannot_be_read(gateway, path, query):
+    with gateway.connect() as connection:
+        connection.send(form_bytes("GET", f"{path}?{query}", gateway.bearer()))
+        response = connection.read_response()
+        assert response.status in (400, 406) and DIALECTS[path](response), response
+
+
 def test_other_paths_have_ours(gateway):
     with gateway.connect() as connection:
         connection.send(form_bytes("POST", "/v1/stream/filter", {"Authorization": "Bearer x", "Content-Length": "9"}))
