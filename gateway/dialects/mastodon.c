@@ -173,7 +173,7 @@ static int answer_credentials(const struct dialect_request *request, struct buff
                               struct http_answer *ret_answer, struct http_refusal *refusal)
 {
     struct token token;
-    int r = bearer_check(request->front->policy, request->http, SL_SLICE_NONE,
+    int r = bearer_check(request->front->policy, request->http, dialect_query_token(request->http),
                          request->times.now_ms, &token, refusal, request->fault);
 
     (void)ret_answer;
@@ -188,10 +188,13 @@ static int answer_credentials(const struct dialect_request *request, struct buff
 static void refuse(const struct http_request *http, const struct http_refusal *refusal,
                    struct buffer *ret_body, struct http_answer *ret_answer)
 {
+    struct mastodon_error error = mastodon_error_of(refusal);
+
     (void)http;
+    ret_answer->status = error.status;
     ret_answer->content_type = "application/json; charset=utf-8";
     buffer_append_str(ret_body, "{\"error\":");
-    buffer_append_json_string(ret_body, sl_slice_str(refusal->message));
+    buffer_append_json_string(ret_body, error.message);
     buffer_append_char(ret_body, '}');
 }
 
@@ -207,6 +210,8 @@ static const struct dialect_route routes[] = {
     {.path = "/api/v1/instance", GET, .answer = answer_instance1},
     {.path = "/api/v1/instance/", GET, .answer = answer_instance1},
     {.path = "/api/v2/instance", GET, .answer = answer_instance2},
+    {.path = "/api/v2/instance/", GET, .answer = answer_instance2},
+    {.path = "/health", GET, .answer = answer_health},
     {.path = "/.well-known/nodeinfo", GET, .answer = answer_nodeinfo_links},
     {.path = "/nodeinfo/2.0", GET, .answer = answer_nodeinfo},
     {.path = "/api/v1/accounts/verify_credentials", GET, .answer = answer_credentials},

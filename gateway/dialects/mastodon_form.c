@@ -83,6 +83,14 @@ static json_t *content_of(struct sl_slice text)
 
 /* --- a status -------------------------------------------------------------------------------- */
 
+/* An id that was minted here says when its user signed up. */
+static json_t *signup_of(struct sl_slice user)
+{
+    uint64_t id;
+
+    return event_json_time(sl_id_parse(user, &id) == 0 ? sl_id_time_ms(id) : SL_ID_EPOCH_MS);
+}
+
 json_t *mastodon_account(struct sl_slice id, struct sl_slice login, struct sl_slice name)
 {
     struct sl_slice acct = login.data ? login : id;
@@ -91,19 +99,24 @@ json_t *mastodon_account(struct sl_slice id, struct sl_slice login, struct sl_sl
         "{s:o,s:o,s:o,s:o,s:b,s:b,s:b,s:o,s:s,s:s,s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:[],s:[]}", "id",
         event_json_or_null(id), "username", event_json_or_null(acct), "acct",
         event_json_or_null(acct), "display_name", event_json_or_null(name.data ? name : acct),
-        "locked", 0, "bot", 0, "group", 0, "created_at", event_json_time(SL_ID_EPOCH_MS), "note",
-        "", "url", "", "avatar", "", "avatar_static", "", "header", "", "header_static", "",
-        "followers_count", 0, "following_count", 0, "statuses_count", 0, "emojis", "fields");
+        "locked", 0, "bot", 0, "group", 0, "created_at", signup_of(id), "note", "", "url", "",
+        "avatar", "", "avatar_static", "", "header", "", "header_static", "", "followers_count", 0,
+        "following_count", 0, "statuses_count", 0, "emojis", "fields");
 }
 
+/* Each tag and each mention once. */
 static void add_marks(struct sl_slice text, json_t *tags, json_t *mentions)
 {
     struct text_marks marks = {.text = text};
+    json_t *seen = json_object();
     struct text_mark mark;
 
     while (text_marks_next(&marks, &mark)) {
         struct sl_slice name = text_mark_name(text, &mark);
 
+        if (json_object_getn(seen, text.data + mark.from, mark.to - mark.from))
+            continue;
+        json_object_setn_new(seen, text.data + mark.from, mark.to - mark.from, json_true());
         if (mark.kind == TEXT_MARK_HASHTAG)
             json_array_append_new(
                 tags, json_pack("{s:s#,s:s}", "name", name.data, (int)name.size, "url", ""));
@@ -113,6 +126,7 @@ static void add_marks(struct sl_slice text, json_t *tags, json_t *mentions)
                                             "username", name.data, (int)name.size, "acct",
                                             name.data, (int)name.size, "url", ""));
     }
+    json_decref(seen);
 }
 
 static bool is_direct(const json_t *post)
@@ -164,23 +178,28 @@ static json_t *attachments_of(const json_t *post)
     return attachments;
 }
 
-/* What is known of the post that is repeated. */
+static json_t *status_of(const json_t *post);
+
+/* Of the post that is repeated, only its id and its author are known: a status without content. */
 static json_t *reblog_of(const json_t *reference)
 {
     struct sl_slice id = event_json_text(reference, "post"),
                     user = event_json_text(reference, "user");
+    json_t *post, *status;
 
     if (!id.data || !user.data)
         return json_null();
-    return json_pack("{s:o,s:o,s:s,s:o}", "id", event_json_or_null(id), "account",
-                     mastodon_account(user, event_json_text(reference, "login"), SL_SLICE_NONE),
-                     "content", "", "created_at", event_json_time(event_json_post_ms(reference)));
+    post = json_pack("{s:o,s:{s:o,s:o}}", "id", event_json_or_null(id), "user", "id",
+                     event_json_or_null(user), "login",
+                     event_json_or_null(event_json_text(reference, "login")));
+    status = post ? status_of(post) : NULL;
+    json_decref(post);
+    return status;
 }
 
-static json_t *status_of(const json_t *event)
+static json_t *status_of(const json_t *post)
 {
-    const json_t *post = json_object_get(event, "post"), *user = json_object_get(post, "user");
-    const json_t *reply = json_object_get(post, "reply_to");
+    const json_t *user = json_object_get(post, "user"), *reply = json_object_get(post, "reply_to");
     struct sl_slice id = event_json_text(post, "id"), text = event_json_text(post, "text");
     json_t *tags = json_array(), *mentions = json_array();
 
@@ -219,9 +238,9 @@ static const char *name_of(const struct event *event, const json_t *json, uint64
 }
 
 /* A post to some people is all that is known of a conversation. */
-static json_t *conversation_of(const json_t *event)
+static json_t *conversation_of(const json_t *post)
 {
-    json_t *status = status_of(event);
+    json_t *status = status_of(post);
 
     return json_pack("{s:O,s:b,s:[O],s:o}", "id", json_object_get(status, "id"), "unread", 1,
                      "accounts", json_object_get(status, "account"), "last_status", status);
@@ -231,14 +250,15 @@ static json_t *conversation_of(const json_t *event)
 static int append_payload(const struct event *event, const json_t *json, uint64_t options,
                           struct buffer *text)
 {
+    const json_t *post = json_object_get(json, "post");
     json_t *payload;
     int r;
 
     if (event->kind == EVENT_DELETE) {
-        buffer_append_slice(text, event_json_text(json_object_get(json, "post"), "id"));
+        buffer_append_slice(text, event_json_text(post, "id"));
         return 0;
     }
-    payload = options & MASTODON_DIRECT ? conversation_of(json) : status_of(json);
+    payload = options & MASTODON_DIRECT ? conversation_of(post) : status_of(post);
     r = payload ? event_json_append(payload, 0, text) : -ENOMEM;
     json_decref(payload);
     return r;

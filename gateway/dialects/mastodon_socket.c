@@ -145,9 +145,11 @@ int mastodon_hear(struct sl_slice text, const struct stream_times *times,
 
 void mastodon_complain(const struct http_refusal *refusal, struct buffer *ret_text)
 {
+    struct mastodon_error error = mastodon_error_of(refusal);
+
     buffer_append_str(ret_text, "{\"error\":");
-    buffer_append_json_string(ret_text, sl_slice_str(refusal->message));
-    buffer_append_format(ret_text, ",\"status\":%d}", refusal->status);
+    buffer_append_json_string(ret_text, error.message);
+    buffer_append_format(ret_text, ",\"status\":%d}", error.status);
 }
 
 /* Whoever lost the token is told nothing, as there. Nothing is 1000, behind which some clients stay

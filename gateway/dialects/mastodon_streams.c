@@ -1,8 +1,12 @@
 #include "gateway/dialects/mastodon_streams.h"
 
-#include <stdio.h>
+#include <errno.h>
+#include <string.h>
 
 #include "gateway/dialects/mastodon_form.h"
+#include "gateway/dialects/text_marks.h"
+
+enum { TRACK_MAX_CHARACTERS = 60 }; /* of a phrase: docs/filters.md */
 
 static const struct row {
     const char *name;
@@ -23,21 +27,45 @@ static const struct row {
     {"direct", STREAM_HOME, MASTODON_DIRECT, false},
 };
 
+/* A filter that costs nothing. */
+static void be_silent(struct dialect_stream *asked)
+{
+    asked->options |= MASTODON_SILENT;
+    dialect_ask(asked, "follow", SL_SLICE("0"));
+}
+
+/* All of the text is one, which a filter can look for. */
+static bool is_hashtag(struct sl_slice text)
+{
+    struct text_marks marks = {.text = text};
+    struct text_mark mark;
+    size_t characters = 0;
+
+    for (size_t i = 0; i < text.size; i++)
+        characters += ((unsigned char)text.data[i] & 0xc0) != 0x80;
+    return characters <= TRACK_MAX_CHARACTERS && text_marks_next(&marks, &mark) &&
+           mark.kind == TEXT_MARK_HASHTAG && mark.from == 0 && mark.to == text.size;
+}
+
+/* As there, what is no part of a hashtag is left out of a tag. */
 static int ask_tag(struct sl_slice tag, struct dialect_stream *asked, char *room,
                    struct http_refusal *refusal)
 {
-    int size;
+    struct buffer text = BUFFER_INIT;
+    int r;
 
-    if (sl_slice_starts_with(tag, SL_SLICE("#")))
-        tag = sl_slice_from(tag, 1);
     if (tag.size == 0)
         return http_refuse(refusal, 400, "no_tag", "tag", "Missing tag name parameter");
-    if (tag.size > MASTODON_TAG_MAX_BYTES || memchr(tag.data, ',', tag.size) ||
-        memchr(tag.data, ' ', tag.size))
-        return http_refuse(refusal, 400, "bad_tag", "tag", "tag is one hashtag");
-    size = snprintf(room, MASTODON_ROOM_SIZE, "#%.*s", SL_SLICE_ARG(tag));
-    dialect_ask(asked, "track", sl_slice(room, (size_t)size));
-    return 0;
+    buffer_append_char(&text, '#');
+    if (tag.size <= MASTODON_TAG_MAX_BYTES)
+        text_marks_append_letters(tag, &text);
+    r = text.failed ? -ENOMEM : 0;
+    if (r == 0 && is_hashtag(buffer_slice(&text)))
+        dialect_ask(asked, "track", sl_slice(memcpy(room, text.data, text.size), text.size));
+    else if (r == 0)
+        be_silent(asked);
+    buffer_done(&text);
+    return r;
 }
 
 static int refuse_name(const struct mastodon_wish *wish, struct http_refusal *refusal)
@@ -63,6 +91,13 @@ int mastodon_ask(const struct mastodon_wish *wish, struct dialect_stream *asked,
     if (row->has_tag)
         return ask_tag(wish->tag, asked, room, refusal);
     if (row->options & MASTODON_SILENT)
-        dialect_ask(asked, "follow", SL_SLICE("0")); /* a filter that costs nothing */
+        be_silent(asked);
     return 0;
+}
+
+struct mastodon_error mastodon_error_of(const struct http_refusal *refusal)
+{
+    if (strcmp(refusal->param, "track") == 0)
+        return (struct mastodon_error){400, SL_SLICE("tag is not a hashtag")};
+    return (struct mastodon_error){refusal->status, sl_slice_str(refusal->message)};
 }

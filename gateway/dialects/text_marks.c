@@ -139,3 +139,11 @@ bool text_marks_next(struct text_marks *marks, struct text_mark *ret_mark)
     marks->is_in_word = marks->is_read = false;
     return true;
 }
+
+void text_marks_append_letters(struct sl_slice text, struct buffer *letters)
+{
+    for (size_t at = 0, size; at<text.size; at += size> 0 ? size : 1) {
+        size = letter_size(text, at);
+        buffer_append(letters, text.data + at, size);
+    }
+}

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/buffer.h"
 #include "base/slice.h"
 #include "filters/urls.h"
 
@@ -30,6 +31,9 @@ struct text_marks {
 
 /* In the order of the text. false: that was all. */
 bool text_marks_next(struct text_marks *marks, struct text_mark *ret_mark);
+
+/* Appends the letters, digits and `_` of `text`, and leaves out everything else. */
+void text_marks_append_letters(struct sl_slice text, struct buffer *letters);
 
 /* Without its sign. */
 static inline struct sl_slice text_mark_name(struct sl_slice text, const struct text_mark *mark)

@@ -81,6 +81,46 @@ def test_a_deletion_is_an_id_and_hashtags_are_found(gateway, publish):
     assert blocks.event()[:2] == ("delete", "114677036875778")
 
 
+@pytest.mark.parametrize("tag", ["%23tea", "t-e+a", "Tea,", "%20te%E2%80%94a%22"])
+def test_a_tag_is_read_without_what_no_hashtag_has(gateway, publish, tag):
+    blocks = Blocks(gateway, "/api/v1/streaming/hashtag?tag=" + tag)
+    publish(events.post(114677036875776, "#te #t #a"))
+    publish(events.post(114677036875777, "#tea"))
+    assert json.loads(blocks.event()[1])["id"] == "114677036875777"
+
+
+@pytest.mark.parametrize("tag", ["%23", "!", "2026", "x" * 60, "%E8%8C%B6" * 60, "x" * 201, "tea" + "!" * 200])
+def test_a_tag_that_no_post_has_is_silent(gateway, publish, tag):
+    blocks = Blocks(gateway, "/api/v1/streaming/hashtag?tag=" + tag)
+    publish(events.post(114677036875776, "#tea #" + "x" * 60, user="0"))
+    assert blocks.until(b"\n:thump\n:thump\n") == b":)\n:thump\n:thump\n"
+
+
+def test_a_refusal_does_not_speak_of_the_filter(gateway):
+    """An arrow counts as part of a hashtag to us, but filters find no word in it."""
+    with gateway.connect() as connection:
+        answer = connection.request("GET", "/api/v1/streaming/hashtag?tag=%E2%86%92", gateway.bearer())
+        assert (answer.status, answer.json) == (400, {"error": "tag is not a hashtag"})
+
+
+def test_what_a_post_repeats_is_a_whole_status(gateway, publish):
+    blocks = Blocks(gateway, PUBLIC)
+    publish(events.post(114677036875776, "", user="114677036740608", login="ada",
+                        repost_of={"post": "114677036740672", "user": "7", "login": "eve"}))
+    status = json.loads(blocks.event()[1])
+    assert set(status["reblog"]) == set(status) and status["reblog"]["reblog"] is None
+    assert (status["reblog"]["id"], status["reblog"]["account"]["acct"]) == ("114677036740672", "eve")
+    assert status["account"]["created_at"] == "2026-11-21T01:02:03.423Z"
+
+
+def test_a_tag_or_a_mention_that_comes_twice_is_listed_once(gateway, publish):
+    blocks = Blocks(gateway, PUBLIC)
+    publish(events.post(114677036875776, "#tea @bob #tea @bob #bob"))
+    status = json.loads(blocks.event()[1])
+    assert [tag["name"] for tag in status["tags"]] == ["tea", "bob"]
+    assert [mention["acct"] for mention in status["mentions"]] == ["bob"] and status["content"].count("#tea") == 2
+
+
 def test_streams_of_media_have_no_other_posts(gateway, publish):
     all_of_it, pictures = Blocks(gateway, PUBLIC + "?only_media=FALSE&only_media_=1"), \
         Blocks(gateway, PUBLIC + "/local?only_media=true")
@@ -133,7 +173,7 @@ def test_a_browser_goes_on_where_it_was(gateway, redis):
 
 
 @pytest.mark.parametrize("target, status", [
-    ("/api/v1/streaming/hashtag", 400), ("/api/v1/streaming/hashtag?tag=a,b", 400),
+    ("/api/v1/streaming/hashtag", 400), ("/api/v1/streaming/hashtag?tag=", 400), ("/api/v1/streaming/hashtag?tag=a%ff", 400),
     ("/api/v1/streaming/none", 400), ("/api/v1/streaming/" + "public" * 99, 400), ("/api/v1/streaming/list", 400), ("/api/v1/streaming/list?list=7", 404), (PUBLIC + "?access_token=x.y.z", 401)])
 def test_refusals(gateway, target, status):
     with pytest.raises(Refused) as refused:
@@ -146,13 +186,16 @@ def test_clients_find_out_whom_they_talk_to(gateway):
     for path in ("/api/v1/instance", "/api/v1/instance/"):
         one = get(gateway, path, host).json
         assert one["version"].startswith("4.") and one["urls"]["streaming_api"] == "ws://social.example:8080"
-    two = get(gateway, "/api/v2/instance", host).json
-    assert two["configuration"]["urls"]["streaming"] == "ws://social.example:8080"
+    for path in ("/api/v2/instance", "/api/v2/instance/"):
+        two = get(gateway, path, host).json
+        assert two["configuration"]["urls"]["streaming"] == "ws://social.example:8080"
     link = get(gateway, "/.well-known/nodeinfo", host).json["links"][0]["href"]
     assert link == "http://social.example:8080/nodeinfo/2.0"
     assert get(gateway, "/nodeinfo/2.0").json["software"]["name"] == "mastodon"
-    assert get(gateway, "/api/v1/streaming/health").body == b"OK"
+    assert get(gateway, "/api/v1/streaming/health").body == get(gateway, "/health").body == b"OK"
     assert get(gateway, "/api/v1/accounts/verify_credentials", gateway.bearer(sub="42")).json["id"] == "42"
+    credentials = f"/api/v1/accounts/verify_credentials?access_token={gateway.token(sub='42')}"
+    assert get(gateway, credentials).json["id"] == "42"
     assert get(gateway, "/api/v1/accounts/verify_credentials").status == 401
     before = gateway.metrics()['sluice_tokens_refused_total{fault="malformed"}']
     assert get(gateway, "/api/v1/accounts/verify_credentials", {"Authorization": "Bearer x.y.z"}).status == 401

@@ -99,9 +99,11 @@ def test_what_is_refused_is_told_and_the_rest_goes_on(gateway, publish):
     assert client.next()["status"] == 403
     for text in ("{", "[]", '"subscribe"', "{}", '{"type":"other"}', '{"type":7,"stream":[]}', ""):
         client.socket.send_frame(TEXT, text)
-    client.subscribe(["hashtag"], tag="a b")
-    assert client.next() == {"error": "tag is one hashtag", "status": 400}
-    for n in range(16):
+    client.subscribe(["hashtag"], tag="\u2192")
+    assert client.next() == {"error": "tag is not a hashtag", "status": 400}
+    for tag in ("!", "x" * 60, "x" * 100000):  # which no post has: all of them are one silent stream
+        client.subscribe("hashtag", tag=tag)
+    for n in range(15):
         client.subscribe("hashtag", tag=f"tea{n}")
     client.settled()
     client.subscribe("hashtag", tag="more")
