@@ -104,8 +104,24 @@ json_t *mastodon_account(struct sl_slice id, struct sl_slice login, struct sl_sl
         "following_count", 0, "statuses_count", 0, "emojis", "fields");
 }
 
+static json_t *tag_of(struct sl_slice name)
+{
+    return json_pack("{s:o,s:s}", "name", event_json_or_null(name), "url", "");
+}
+
+/* A text has logins only. The id of a user is known of whom the post answers. */
+static json_t *mention_of(struct sl_slice login, const json_t *reply)
+{
+    struct sl_slice user = event_json_text(reply, "user");
+    bool is_answered = user.data && sl_slice_equal(login, event_json_text(reply, "login"));
+
+    return json_pack("{s:o,s:o,s:o,s:s}", "id", event_json_or_null(is_answered ? user : login),
+                     "username", event_json_or_null(login), "acct", event_json_or_null(login),
+                     "url", "");
+}
+
 /* Each tag and each mention once. */
-static void add_marks(struct sl_slice text, json_t *tags, json_t *mentions)
+static void add_marks(struct sl_slice text, const json_t *reply, json_t *tags, json_t *mentions)
 {
     struct text_marks marks = {.text = text};
     json_t *seen = json_object();
@@ -118,13 +134,9 @@ static void add_marks(struct sl_slice text, json_t *tags, json_t *mentions)
             continue;
         json_object_setn_new(seen, text.data + mark.from, mark.to - mark.from, json_true());
         if (mark.kind == TEXT_MARK_HASHTAG)
-            json_array_append_new(
-                tags, json_pack("{s:s#,s:s}", "name", name.data, (int)name.size, "url", ""));
+            json_array_append_new(tags, tag_of(name));
         else if (mark.kind == TEXT_MARK_MENTION)
-            json_array_append_new(mentions,
-                                  json_pack("{s:s#,s:s#,s:s#,s:s}", "id", name.data, (int)name.size,
-                                            "username", name.data, (int)name.size, "acct",
-                                            name.data, (int)name.size, "url", ""));
+            json_array_append_new(mentions, mention_of(name, reply));
     }
     json_decref(seen);
 }
@@ -203,7 +215,7 @@ static json_t *status_of(const json_t *post)
     struct sl_slice id = event_json_text(post, "id"), text = event_json_text(post, "text");
     json_t *tags = json_array(), *mentions = json_array();
 
-    add_marks(text, tags, mentions);
+    add_marks(text, reply, tags, mentions);
     return json_pack("{s:o,s:o,s:o,s:o,s:b,s:s,s:s,s:o,s:o,s:n,s:i,s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:"
                      "o,s:[],s:n,s:n}",
                      "id", event_json_or_null(id), "created_at",

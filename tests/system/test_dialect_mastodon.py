@@ -57,18 +57,19 @@ def test_it_begins_and_is_kept_alive_as_clients_can_bear(gateway, publish):
 
 def test_a_post_is_a_status(gateway, publish):
     blocks = Blocks(gateway, PUBLIC)
-    publish(events.post(114677036875776, 'tea & <cake> for @bob #Kräuter http://a.example/?b=1&c="d"\nnext', user="42",
+    publish(events.post(114677036875776, 'tea & <cake> for @bob @eve #Kräuter http://a.example/?b=1&c="d"\nnext', user="42",
                         login="ada", lang="en", reply_to={"post": "114677036740608", "user": "7", "login": "eve"}))
     name, data, _ = blocks.event()
     status = json.loads(data)
     assert name == "update" and status["id"] == "114677036875776" and status["created_at"].endswith("Z")
     assert status["content"] == (
-        '<p>tea &amp; &lt;cake&gt; for <span class="u-url mention">@bob</span> <span class="mention hashtag">#Kräuter</span> '
+        '<p>tea &amp; &lt;cake&gt; for <span class="u-url mention">@bob</span> <span class="u-url mention">@eve</span> <span class="mention hashtag">#Kräuter</span> '
         '<a href="http://a.example/?b=1&amp;c=" rel="nofollow noopener" target="_blank">http://a.example/?b=1&amp;c=</a>'
         "&quot;d&quot;<br>next</p>")
     assert (status["account"]["id"], status["account"]["acct"], status["language"]) == ("42", "ada", "en")
     assert (status["in_reply_to_id"], status["visibility"]) == ("114677036740608", "public")
-    assert [tag["name"] for tag in status["tags"]] == ["Kräuter"] and status["mentions"][0]["acct"] == "bob"
+    assert [tag["name"] for tag in status["tags"]] == ["Kräuter"]
+    assert [(mention["id"], mention["acct"]) for mention in status["mentions"]] == [("bob", "bob"), ("7", "eve")]
 
 
 def test_a_deletion_is_an_id_and_hashtags_are_found(gateway, publish):
@@ -213,8 +214,10 @@ def test_mastodon_py(gateway, publish):
         def on_delete(self, status_id):
             deleted.put(status_id)
 
-    client = mastodon.Mastodon(access_token=gateway.token(), api_base_url=f"http://127.0.0.1:{gateway.port}")
-    assert client.stream_healthy()
+    client = mastodon.Mastodon(access_token=gateway.token(sub="42"), api_base_url=f"http://127.0.0.1:{gateway.port}")
+    assert client.stream_healthy() and client.instance_health() and client.instance().urls.streaming_api
+    assert client.instance_nodeinfo().software.name == "mastodon"
+    assert client.account_verify_credentials().id == 42
     handle = client.stream_hashtag("tea", Listener(), run_async=True)
     post = events.post(114677036875900, "tea for clients #tea")
 

@@ -6,6 +6,7 @@ from harness.http import form_bytes
 from harness.waiting import Deadline
 
 FILTER, PUBLIC, SAMPLE = "/1.1/statuses/filter.json", "/api/v1/streaming/public", "/2/tweets/sample/stream"
+SUBSCRIBE = "/subscribe"
 
 
 def is_plain(response):
@@ -20,12 +21,16 @@ def is_problem(response):
     return response.json["title"] and response.json["status"] == response.status
 
 
-DIALECTS = {FILTER: is_plain, PUBLIC: is_mastodon, SAMPLE: is_problem}
+def is_line(response):
+    return response.headers["content-type"].startswith("text/plain") and response.body.count(b"\n") == 1
+
+
+DIALECTS = {FILTER: is_plain, PUBLIC: is_mastodon, SAMPLE: is_problem, SUBSCRIBE: is_line}
 
 
 @pytest.fixture(scope="module")
 def gateway(module_servers, redis):
-    return module_servers.gateway(redis, "--dialects", "twitter1,mastodon,twitter2")
+    return module_servers.gateway(redis, "--dialects", "twitter1,mastodon,twitter2,jetstream")
 
 
 def answer(gateway, path, headers, body=b"", method="POST"):

@@ -5,6 +5,8 @@ import { TOKEN, URL, tell } from './told.mjs';
 
 const rest = createRestAPIClient({ url: URL, accessToken: TOKEN });
 const { configuration } = await rest.v2.instance.fetch();
+const { id } = await rest.v1.accounts.verifyCredentials();
+if (!id) throw new Error('verify_credentials does not say who this is');
 const streaming = createStreamingAPIClient({ streamingApiUrl: configuration.urls.streaming, accessToken: TOKEN,
   implementation: WebSocket });
 
