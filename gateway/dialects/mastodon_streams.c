@@ -1,3 +1,4 @@
+/* mastodon_streams.c - a table of the streams, and how a tag becomes a filter. */
 #include "gateway/dialects/mastodon_streams.h"
 
 #include <errno.h>
