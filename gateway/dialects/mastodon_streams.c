@@ -1,4 +1,8 @@
-/* mastodon_streams.c - a table of the streams, and how a tag becomes a filter. */
+/* mastodon_streams.c - a table of the streams, and how a tag becomes a filter.
+ *
+ * Letters, digits and `_` of a tag are kept, as Mastodon does. What is left becomes `track=#tag` if
+ * it is one hashtag of at most TRACK_MAX_CHARACTERS; otherwise the stream is silent. A tag of more
+ * than MASTODON_TAG_MAX_BYTES is not read. */
 #include "gateway/dialects/mastodon_streams.h"
 
 #include <errno.h>
