@@ -153,9 +153,12 @@ struct sl_cursor counter_cursor(const struct counter *counter)
     return picks(counter) && cursor.id < counter->had.id ? counter->had : cursor;
 }
 
-bool counter_is_in_step(const struct counter *counter)
+bool counter_is_in_step(const struct counter *counter, uint64_t closed)
 {
-    return !picks(counter) || counter->had.id <= counter_before(counter);
+    uint64_t before = counter_before(counter);
+
+    return before <= closed && counter->silent_until <= before &&
+           (!picks(counter) || counter->had.id <= before);
 }
 
 uint64_t counter_silent_until(const struct counter *counter)

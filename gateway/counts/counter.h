@@ -45,8 +45,10 @@ uint64_t counter_before(const struct counter *counter);
 uint64_t counter_open(const struct counter *counter);
 /* Of trends: nothing is told of what lies at or below this id; else 0. */
 uint64_t counter_silent_until(const struct counter *counter);
-/* Does a client of it lack nothing of the open bucket that others of the question are told? */
-bool counter_is_in_step(const struct counter *counter);
+/* Can its client be told the same from here on as others of the question, who have been told the
+ * buckets with ids up to `closed`? Not if it lacks some of the open bucket, nor if it has been told
+ * more elsewhere. */
+bool counter_is_in_step(const struct counter *counter, uint64_t closed);
 
 /* `rules` NULL: none. `tail`: of who is sent the event. 0; -EAGAIN: something is to be told first,
  * or it is of a later bucket, so that the open one must be closed first; -ENOMEM. */

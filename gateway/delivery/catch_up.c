@@ -346,8 +346,9 @@ static void arrive(struct catcher *catcher)
     const struct lane *lane = catcher->lane;
     bool waits =
         lane->source ? !lane_is_settled(lane->source) : lane->counter && !lane_is_settled(lane);
+    uint64_t closed = *catcher->catch_up->settings.closed;
 
-    if (catcher->counter && counter_is_in_step(catcher->counter) && !waits)
+    if (catcher->counter && counter_is_in_step(catcher->counter, closed) && !waits)
         go_live(catcher);
     else if (catcher->counter)
         catcher_enter(catcher, CATCHER_WAITS_FOR_HEAD); /* until its bucket is over */

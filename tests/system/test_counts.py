@@ -4,6 +4,7 @@ import json
 import math
 import os
 import signal
+import time
 
 import pytest
 
@@ -225,6 +226,24 @@ def test_all_workers_tell_the_same_and_quiet_buckets_too(servers, cli_for):
         stream.close()
     shared = min(map(len, got))
     assert all(told[-shared:] == got[0][-shared:] for told in got)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+@pytest.mark.parametrize("query", [
+    "counts?bucket=1s&track=post", "trends?window=5m&bucket=1s&of=hashtags", "trends?window=5m&bucket=1s&of=hashtags,words"])
+def test_a_cursor_may_be_ahead_of_what_this_gateway_has_told(servers, query, order):
+    """Another gateway was faster. Nobody is told twice, and nobody misses a bucket."""
+    gateway = servers.gateway(servers.redis())
+    start, second = id_before(int(time.time()) * 1000), 4096000
+    ahead = start + 3 * second - query.count(",")  # of two kinds, the first of the last bucket has been told
+    streams = {}
+    for number in order:
+        streams[number] = gateway.stream(f"/v1/stream/{query}&since={(ahead, start)[number]}")
+        eventually(lambda: gateway.metrics()["sluice_streams"] == len(streams), "it has begun")
+    got, other = ([int(message["id"]) for message in streams[number].until(
+        lambda message: int(message["id"]) >= start + 5 * second)] for number in (0, 1))
+    assert got == [each for each in other if each > ahead]
+    assert len(other) == len(set(other)) and {start + n * second for n in range(1, 6)} <= set(other)
 
 
 def test_clients_with_the_same_question_are_counted_for_once(servers, cli_for):
