@@ -35,6 +35,7 @@
 #include "tests/support/cmocka_all.h"
 #include "tests/support/events.h"
 #include "tests/support/fake_client.h"
+#include "tests/support/rounds.h"
 
 enum {
     FACTS_MAX = 4000,
@@ -42,7 +43,7 @@ enum {
     SHARDS = 3,
     STEPS = 1500,
     HEARD_MAX = 8000,
-    RUNS = 40,
+    RUNS = TEST_ROUNDS(40),
     RING_BYTES = 24 << 10,
     PAGE_BYTES = 48 << 10,
     WAIT_MS = 60,         /* a step is a millisecond */

@@ -14,8 +14,9 @@
 #include "filters/filter_index_private.h"
 #include "tests/support/filter_try.h"
 #include "tests/support/random_filter.h"
+#include "tests/support/rounds.h"
 
-enum { SUBSCRIPTIONS_MAX = 400, ROUNDS = 4000 };
+enum { SUBSCRIPTIONS_MAX = 400, ROUNDS = TEST_ROUNDS(4000) };
 
 /* What the index should hold, kept the simplest way. */
 struct model {

@@ -7,6 +7,7 @@
 #include "filters/condition.h"
 #include "tests/support/filter_try.h"
 #include "tests/support/random_filter.h"
+#include "tests/support/rounds.h"
 
 static bool near_matches(const char *terms, int between, const char *text)
 {
@@ -195,7 +196,7 @@ static void test_agrees_with_trying_every_way_to_place_the_terms(void **state)
 
     (void)state;
     print_message("SLUICE_TEST_SEED=%llu\n", (unsigned long long)random.state);
-    for (int round = 0; round < 20000; round++) {
+    for (int round = 0; round < TEST_ROUNDS(20000); round++) {
         struct puzzle puzzle = some_puzzle(&random);
         bool wanted = can_be_placed(&puzzle, 0, 0);
         char terms[128] = "", text[128] = "";
@@ -209,7 +210,7 @@ static void test_agrees_with_trying_every_way_to_place_the_terms(void **state)
             fail_msg("\"%s\"~%u of %s: should be %d", terms, puzzle.between, text, wanted);
         matched += wanted;
     }
-    assert_in_range(matched, 1000, 19000); /* or this would show nothing */
+    assert_in_range(matched, TEST_ROUNDS(1000), TEST_ROUNDS(19000)); /* or this would show nothing */
 }
 
 int main(void)

@@ -11,6 +11,7 @@
 #include "filters/polygon_cells.h"
 #include "tests/support/filter_try.h"
 #include "tests/support/random_filter.h"
+#include "tests/support/rounds.h"
 
 static bool rule_has(const char *rule, double lon, double lat)
 {
@@ -259,7 +260,7 @@ static void test_agrees_with_integers_at_random(void **state)
 
     (void)state;
     print_message("SLUICE_TEST_SEED=%llu\n", (unsigned long long)random.state);
-    for (int round = 0; round < 3000; round++) {
+    for (int round = 0; round < TEST_ROUNDS(3000); round++) {
         struct shape shape = some_shape(&random);
         int64_t turned = random_one_in(&random, 2) ? random_below(&random, 360 * STEP) : 0;
         struct sl_filter_limits limits = SL_FILTER_LIMITS_DEFAULT;
@@ -276,7 +277,7 @@ static void test_agrees_with_integers_at_random(void **state)
         sl_filter_unref(filter);
     }
     print_message("%u polygons, %u points inside\n", made, inside);
-    assert_true(made > 2500 && inside > made); /* or this would show nothing */
+    assert_true(made > TEST_ROUNDS(2500) && inside > made); /* or this would show nothing */
 }
 
 /* --- cells -------------------------------------------------------------------------------- */

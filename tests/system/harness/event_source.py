@@ -21,8 +21,7 @@ class EventSource:
         self._pause_s = LONGEST_PAUSE_S
         self._connection = None
         self._closing = threading.Event()
-        self._may_try = threading.Event()
-        self._may_try.set()
+        self._trying = threading.Lock()  # as long as a try takes
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self):
@@ -31,7 +30,6 @@ class EventSource:
 
     def __exit__(self, *_):
         self._closing.set()
-        self._may_try.set()
         self._thread.join(Deadline().seconds)
         assert not self._thread.is_alive()
 
@@ -43,22 +41,19 @@ class EventSource:
 
     @contextlib.contextmanager
     def holding(self):
-        """It does not come back as long; one try may be under way."""
-        self._may_try.clear()
-        try:
+        """It does not come back as long; a try that is under way has ended."""
+        with self._trying:
             yield
-        finally:
-            self._may_try.set()
 
     def _run(self):
         while not self._closing.is_set() and not self.gave_up:
-            self._may_try.wait()
-            self.tries += 1
-            try:
-                with HttpConnection(self.port, tls=self.tls) as connection:
-                    self._read(connection)
-            except (ConnectionError, OSError):
-                pass  # a network error: it comes back
+            with self._trying:
+                self.tries += 1
+                try:
+                    with HttpConnection(self.port, tls=self.tls) as connection:
+                        self._read(connection)
+                except (ConnectionError, OSError):
+                    pass  # a network error: it comes back
             self._closing.wait(self._pause_s)
 
     def _read(self, connection):

@@ -1,0 +1,9 @@
+/* tests/support/rounds.h - how many random cases a test tries. Programs with sanitizers are some five
+ * times slower, and see in a few cases what they look for. */
+#pragma once
+
+#ifdef __SANITIZE_ADDRESS__
+#define TEST_ROUNDS(count) ((count) / 4)
+#else
+#define TEST_ROUNDS(count) (count)
+#endif
