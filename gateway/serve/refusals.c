@@ -4,16 +4,6 @@
 #include "gateway/access/audit_log.h"
 #include "gateway/serve/server_private.h"
 
-void server_count_refusal(struct server *server, const struct http_refusal *refusal)
-{
-    uint64_t held_back;
-
-    metric_add(server->settings.metrics, METRIC_REFUSED_REQUESTS, 1);
-    if (log_rate_allows(&server->refusal_rate, uv_now(server->settings.loop), &held_back))
-        log_info("refused", "status=%d code=%s param=%s held_back=%" PRIu64, refusal->status,
-                 refusal->code, refusal->param[0] ? refusal->param : "-", held_back);
-}
-
 /* Somebody who is known, or had a ticket, and may not have this. Tokens that are refused have a
  * line of their own, and who has shown nothing has none. */
 static bool is_for_auditors(const struct http_refusal *refusal)
@@ -34,11 +24,22 @@ static void audit_refusal(struct server *server, const struct http_connection *c
     audit_end_take(server->settings.audit, &json);
 }
 
+void server_count_refusal(struct server *server, const struct http_connection *connection,
+                          const struct http_refusal *refusal)
+{
+    uint64_t held_back;
+
+    metric_add(server->settings.metrics, METRIC_REFUSED_REQUESTS, 1);
+    audit_refusal(server, connection, refusal);
+    if (log_rate_allows(&server->refusal_rate, uv_now(server->settings.loop), &held_back))
+        log_info("refused", "status=%d code=%s param=%s held_back=%" PRIu64, refusal->status,
+                 refusal->code, refusal->param[0] ? refusal->param : "-", held_back);
+}
+
 void server_refuse(struct server *server, struct http_connection *connection,
                    const struct http_refusal *refusal)
 {
-    server_count_refusal(server, refusal);
-    audit_refusal(server, connection, refusal);
+    server_count_refusal(server, connection, refusal);
     http_answer_refusal(connection, refusal);
 }
 

@@ -313,7 +313,7 @@ static void refuse_in(struct http_connection *connection, const struct dialect *
 static void refuse_late_in(struct http_connection *connection, const struct dialect *dialect,
                            const struct http_refusal *refusal)
 {
-    server_count_refusal(http_connection_owner(connection), refusal);
+    server_count_refusal(http_connection_owner(connection), connection, refusal);
     refuse_in(connection, dialect, &(struct http_request){.query = SL_SLICE_NONE}, refusal);
 }
 
@@ -390,7 +390,7 @@ static void begin_dialect(struct server *server, struct http_connection *connect
     server_count_token_fault(server, connection, fault);
     if (r == 0)
         return;
-    server_count_refusal(server, &refusal);
+    server_count_refusal(server, connection, &refusal);
     refuse_in(connection, match->dialect, request, &refusal);
 }
 
@@ -399,13 +399,15 @@ static void begin_dialect(struct server *server, struct http_connection *connect
 static void begin_connections(struct server *server, struct http_connection *connection,
                               const struct http_head *head)
 {
+    enum token_fault fault = TOKEN_OK;
     struct http_refusal refusal;
     int r;
 
     if (server->is_draining && !server->has_successor)
         r = refuse_draining(&refusal);
     else
-        r = streams_connections(server->streams, connection, head, &refusal);
+        r = streams_connections(server->streams, connection, head, &refusal, &fault);
+    server_count_token_fault(server, connection, fault);
     if (r < 0)
         server_refuse(server, connection, &refusal);
 }
@@ -560,7 +562,7 @@ static int check(void *owner, struct http_connection *connection, const struct h
     server_count_token_fault(server, connection, fault);
     count_use_refused(server, &check);
     if (r < 0) {
-        server_count_refusal(server, refusal);
+        server_count_refusal(server, connection, refusal);
         append_cors(server, &head->request, check.headers);
     }
     return r;

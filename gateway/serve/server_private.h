@@ -41,8 +41,9 @@ extern const struct http_handler server_handler;
 
 /* --- refusals.c --- */
 
-/* Counts a refusal, and logs it at a bounded rate. */
-void server_count_refusal(struct server *server, const struct http_refusal *refusal);
+/* Counts a refusal, logs it at a bounded rate, and writes what is for auditors to their file. */
+void server_count_refusal(struct server *server, const struct http_connection *connection,
+                          const struct http_refusal *refusal);
 /* The same, and answers with it. */
 void server_refuse(struct server *server, struct http_connection *connection,
                    const struct http_refusal *refusal);

@@ -290,6 +290,25 @@ static void audit_end(const struct connection_request *request, const struct con
     audit_end_take(audit, &json);
 }
 
+/* The worker that has the connection writes a line when it takes the token. */
+static void audit_token_refused(const struct connection_request *request, const char *code)
+{
+    struct audit_log *audit = request->streams->settings.audit;
+    const struct wire *wire = http_connection_wire(request->connection);
+    char room[WIRE_ADDRESS_SIZE];
+    struct buffer json;
+
+    if (request->place != PLACE_TOKEN || !audit_begin_refused(audit, "token_refused", &json))
+        return;
+    audit_text(&json, "connection", sl_slice_str(request->question.id));
+    audit_text(&json, "sub", sl_slice_str(request->subject));
+    if (request->question.token.jti[0])
+        audit_text(&json, "jti", sl_slice_str(request->question.token.jti));
+    audit_address(&json, wire_client_address(wire, room));
+    audit_text(&json, "code", sl_slice_str(code));
+    audit_end_take(audit, &json);
+}
+
 static void on_answered(void *owner, const struct control_answer *answer, bool is_complete)
 {
     struct connection_request *request = owner;
@@ -303,6 +322,7 @@ static void on_answered(void *owner, const struct control_answer *answer, bool i
         refuse_for_silence(request->connection);
     } else {
         renewal_refuse(answer->result, &refusal);
+        audit_token_refused(request, refusal.code);
         http_answer_refusal(request->connection, &refusal);
     }
     request_free(request);
@@ -366,9 +386,9 @@ static int ask(struct streams *streams, struct http_connection *connection, enum
 
 static int understand(const struct streams *streams, const struct http_request *http,
                       enum place place, struct sl_slice id, struct control_question *ret_question,
-                      struct token *ret_token, struct http_refusal *refusal)
+                      struct token *ret_token, struct http_refusal *refusal,
+                      enum token_fault *ret_fault)
 {
-    enum token_fault fault = TOKEN_OK;
     int r;
 
     if (!choose_operation(place, http->method, &ret_question->operation)) {
@@ -378,8 +398,7 @@ static int understand(const struct streams *streams, const struct http_request *
         return -EPROTO;
     }
     r = bearer_check(streams->settings.front->policy, http, SL_SLICE_NONE, clock_wall_ms(),
-                     ret_token, refusal, &fault);
-    stream_count_bad_token(streams, fault);
+                     ret_token, refusal, ret_fault);
     if (r == 0)
         r = check_scope(ret_token, ret_question->operation, refusal);
     if (r < 0)
@@ -393,7 +412,8 @@ static int understand(const struct streams *streams, const struct http_request *
 }
 
 int streams_connections(struct streams *streams, struct http_connection *connection,
-                        const struct http_head *head, struct http_refusal *refusal)
+                        const struct http_head *head, struct http_refusal *refusal,
+                        enum token_fault *ret_fault)
 {
     struct control_question question = {.number = 0};
     struct sl_slice id;
@@ -401,7 +421,7 @@ int streams_connections(struct streams *streams, struct http_connection *connect
     struct token token;
     int r;
 
-    r = understand(streams, &head->request, place, id, &question, &token, refusal);
+    r = understand(streams, &head->request, place, id, &question, &token, refusal, ret_fault);
     if (r == 0)
         r = ask(streams, connection, place, &token, &question);
     if (r != -ENOMEM)

@@ -25,6 +25,7 @@ static void complain(struct websocket *websocket, const struct http_refusal *ref
     const struct dialect *dialect = dialect_of(websocket);
     struct buffer text = BUFFER_INIT, frame = BUFFER_INIT;
 
+    stream_audit_refused(&websocket->stream, refusal);
     if (dialect->complain)
         dialect->complain(refusal, &text);
     if (text.size > 0)

@@ -381,8 +381,11 @@ void named_filters_message(struct websocket *websocket, struct sl_slice text)
     }
     if (r == 0) {
         r = run(websocket, message, &op, &id, &refusal);
-        if (r == -EPROTO)
+        if (r == -EPROTO) {
+            if (!op || strcmp(op, "token") != 0) /* which has a line of its own */
+                stream_audit_refused(&websocket->stream, &refusal);
             say_refusal(websocket, op, id, &refusal);
+        }
         json_decref(message);
     }
     if (r == -ENOMEM)

@@ -76,6 +76,7 @@ enum control_result stream_renew(struct stream *stream, const struct token *toke
     LIST_EACH(&stream->channels, node)
     LIST_OWNER(node, struct channel, node)->request.token = *token;
     stream->was_warned = false;
+    stream_audit_renewed(stream);
     stream_arm(stream);
     return CONTROL_DONE;
 }
@@ -117,8 +118,11 @@ int stream_renew_by(struct stream *stream, struct sl_slice jwt, struct http_refu
 
     r = bearer_check_token(policy, &nobody, jwt, clock_wall_ms(), &token, refusal, &fault);
     stream_count_bad_token(stream->streams, fault);
-    if (r < 0)
-        return r;
-    result = stream_renew(stream, &token);
-    return result == CONTROL_DONE ? 0 : renewal_refuse(result, refusal);
+    if (r == 0) {
+        result = stream_renew(stream, &token);
+        r = result == CONTROL_DONE ? 0 : renewal_refuse(result, refusal);
+    }
+    if (r == -EPROTO)
+        stream_audit_token_refused(stream, fault, refusal);
+    return r;
 }

@@ -130,7 +130,7 @@ static inline void stream_evict(struct stream *stream, enum disconnect_reason re
     channel_evict(&stream->own, reason);
 }
 
-/* A token that was shown later, or in another request. */
+/* A token that was shown by a message. */
 static inline void stream_count_bad_token(const struct streams *streams, enum token_fault fault)
 {
     if (fault != TOKEN_OK)
@@ -331,6 +331,14 @@ void stream_audit_end(const struct channel *channel, const char *why, uint64_t m
 /* "filter_add", of `filter` by this id; "filter_remove", with NULL. */
 void stream_audit_filter(const struct channel *channel, const char *event, struct sl_slice id,
                          const struct sl_filter *filter);
+/* It has another token now. */
+void stream_audit_renewed(const struct stream *stream);
+/* The one that a message brought is not taken: because of a fault of its own, or, with TOKEN_OK, as
+ * the refusal says. */
+void stream_audit_token_refused(const struct stream *stream, enum token_fault fault,
+                                const struct http_refusal *refusal);
+/* What a message asked for is refused; one line if that is 403, else none. */
+void stream_audit_refused(const struct stream *stream, const struct http_refusal *refusal);
 
 /* --- survey.c --- */
 

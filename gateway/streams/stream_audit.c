@@ -1,8 +1,10 @@
 /* stream_audit.c - what the auditor's file says of streams: a line when one is opened, one when it
- * ends, and one for each filter that a client adds or takes away meanwhile.
+ * ends, and between them one for each filter that a client adds or removes, for each new token, and
+ * for what the client asks for and may not have.
  *
  * A filter stands there in words (filters/filter_describe.h), as in `hello`: what was compiled, in
  * one form however it was written. The lines of one connection have its id. */
+#include "base/clock.h"
 #include "filters/filter_describe.h"
 #include "gateway/access/audit_log.h"
 #include "gateway/streams/stream.h"
@@ -20,11 +22,25 @@ static void append_text(struct buffer *json, const char *name, const char *text)
 
 static void append_who(const struct channel *channel, struct buffer *json)
 {
-    const struct token *token = &channel->stream->own.request.token;
+    const struct token *token = stream_token(channel->stream);
 
     append_text(json, "connection", channel->stream->connection_id);
     append_text(json, "sub", token->subject);
     append_text(json, "jti", token->jti);
+}
+
+/* Which key of which issuer the token is signed with. */
+static void append_key(const struct token *token, struct buffer *json)
+{
+    append_text(json, "kid", token->kid);
+    append_text(json, "iss", token->issuer);
+}
+
+static void append_address(const struct stream *stream, struct buffer *json)
+{
+    char room[WIRE_ADDRESS_SIZE];
+
+    audit_address(json, wire_client_address(&stream->wire, room));
 }
 
 static void append_stream(const struct channel *channel, struct buffer *json)
@@ -44,16 +60,13 @@ static void append_words(const struct buffer *words, struct buffer *json)
 
 void stream_audit_open(const struct channel *channel)
 {
-    const struct token *token = &channel->stream->own.request.token;
     struct buffer json, words = BUFFER_INIT;
-    char room[WIRE_ADDRESS_SIZE];
 
     if (!audit_begin(log_of(channel), "stream_open", &json))
         return;
     append_who(channel, &json);
-    append_text(&json, "kid", token->kid);
-    append_text(&json, "iss", token->issuer);
-    audit_address(&json, wire_client_address(&channel->stream->wire, room));
+    append_key(stream_token(channel->stream), &json);
+    append_address(channel->stream, &json);
     append_stream(channel, &json);
     stream_describe(&channel->request, AUDIT_TEXT_MAX, &words);
     append_words(&words, &json);
@@ -90,4 +103,49 @@ void stream_audit_filter(const struct channel *channel, const char *event, struc
     append_words(&words, &json);
     buffer_done(&words);
     audit_end_take(log_of(channel), &json);
+}
+
+void stream_audit_renewed(const struct stream *stream)
+{
+    const struct token *token = stream_token(stream);
+    char expires[CLOCK_RFC3339_SIZE];
+    struct buffer json;
+
+    if (!audit_begin(log_of(&stream->own), "token_renewed", &json))
+        return;
+    append_who(&stream->own, &json);
+    append_key(token, &json);
+    if (token->expires_ms) {
+        clock_format_rfc3339(token->expires_ms, expires);
+        append_text(&json, "expires", expires);
+    }
+    audit_end_take(log_of(&stream->own), &json);
+}
+
+static void audit_refusal(const struct stream *stream, const char *event, const char *name,
+                          const char *why)
+{
+    struct buffer json;
+
+    if (!audit_begin_refused(log_of(&stream->own), event, &json))
+        return;
+    append_who(&stream->own, &json);
+    append_address(stream, &json);
+    append_text(&json, name, why);
+    audit_end_take(log_of(&stream->own), &json);
+}
+
+void stream_audit_token_refused(const struct stream *stream, enum token_fault fault,
+                                const struct http_refusal *refusal)
+{
+    if (fault == TOKEN_OK)
+        audit_refusal(stream, "token_refused", "code", refusal->code);
+    else
+        audit_refusal(stream, "token_refused", "fault", token_fault_name(fault));
+}
+
+void stream_audit_refused(const struct stream *stream, const struct http_refusal *refusal)
+{
+    if (refusal->status == 403)
+        audit_refusal(stream, "refused", "code", refusal->code);
 }

@@ -104,7 +104,8 @@ int streams_estimate(struct streams *streams, struct http_connection *connection
 
 /* Answers, perhaps later, what is asked of connections (connections.h). */
 int streams_connections(struct streams *streams, struct http_connection *connection,
-                        const struct http_head *head, struct http_refusal *refusal);
+                        const struct http_head *head, struct http_refusal *refusal,
+                        enum token_fault *ret_fault);
 
 /* Streams are sent what they are owed and then told that the server drains; call it now and then.
  * `hurries`: nobody waits for a queue to empty any more. */

@@ -91,6 +91,73 @@ def test_who_is_refused(audited):
     assert {line["address"] for line in found} == {"127.0.0.1"}
 
 
+def test_who_is_refused_before_a_body_is_read_and_in_a_dialect(servers, tmp_path):
+    file = tmp_path / "audit"
+    gateway = servers.gateway(servers.redis(), "--audit-log", file, "--dialects", "twitter2")
+    with pytest.raises(Refused):
+        gateway.stream("/v1/stream/filter", method="POST", body=b"track=tea", token=gateway.token(scope="read"))
+    assert gateway.get("/2/tweets/firehose/stream?partition=1", headers=gateway.bearer(scope="read")).status == 403
+    assert [(line["event"], line["code"]) for line in wait_for(file, 2)] == [("refused", "insufficient_scope")] * 2
+
+
+# Of a connection that is there
+
+def renew(gateway, stream, token):
+    if hasattr(stream, "send"):
+        stream.send(json.dumps({"op": "token", "token": token}))
+        return stream.until(lambda message: "op" in message)[-1].json.get("error", {}).get("code")
+    with gateway.connect() as connection:
+        answer = connection.request("PUT", f"/v1/connections/{stream.response.headers['sluice-connection']}/token",
+                                    {"Authorization": f"Bearer {token}"})
+    return None if answer.status == 200 else answer.error["code"]
+
+
+def of_tokens(file, count):
+    return [line for line in wait_for(file, count) if line["event"].startswith("token_")]
+
+
+@pytest.mark.parametrize("transport", ["websocket", "ndjson"])
+def test_a_new_token_has_a_line(audited, transport):
+    _, gateway, file = audited
+    with gateway.stream(FIREHOSE, transport, token=gateway.token(jti="one")) as stream:
+        assert renew(gateway, stream, gateway.token(jti="two")) is None
+    opened, renewed, ended = wait_for(file, 3)
+    assert [line["event"] for line in (opened, renewed, ended)] == ["stream_open", "token_renewed", "stream_end"]
+    assert len({line["connection"] for line in (opened, renewed, ended)}) == 1
+    assert [line["jti"] for line in (opened, renewed, ended)] == ["one", "two", "two"]
+    assert (renewed["sub"], renewed["kid"]) == ("42", "secret") and renewed["expires"].endswith("Z")
+
+
+@pytest.mark.parametrize("transport", ["websocket", "ndjson"])
+def test_a_token_that_is_not_taken_has_a_line(audited, transport):
+    _, gateway, file = audited
+    is_websocket = transport == "websocket"
+    with gateway.stream(FIREHOSE, transport, token=gateway.token(jti="one")) as stream:
+        [opened] = wait_for(file, 1)
+        for token in ("nonsense", gateway.token(exp=1), gateway.token(scope="read"), gateway.token(sub="7")):
+            assert renew(gateway, stream, token)
+        found = of_tokens(file, 5)
+    assert [line.get("fault") or line["code"] for line in found] == [
+        "malformed", "expired", "narrower_scope", "another_subject" if is_websocket else "no_such_connection"]
+    assert {line["event"] for line in found} == {"token_refused"} and {line["address"] for line in found} == {"127.0.0.1"}
+    known = found if is_websocket else found[2:]  # who shows a bad token in a request has not said who he is
+    assert {line["connection"] for line in known} == {opened["connection"]}
+    assert [line["sub"] for line in known] == (["42"] * 4 if is_websocket else ["42", "7"])
+
+
+def test_what_is_refused_on_a_connection(audited):
+    _, gateway, file = audited
+    with gateway.stream("/v1/stream", "websocket", token=gateway.token(scope="stream:filter", jti="few")) as stream:
+        for message in ({"op": "open", "id": "n", "path": FIREHOSE}, {"op": "open", "id": "n", "path": "/nowhere"},
+                        {"op": "subscribe", "id": "a", "filter": {"track": ""}}):
+            stream.send(json.dumps(message))
+            assert "error" in stream.until(lambda message: "op" in message)[-1].json
+    opened, refused, ended = wait_for(file, 3)
+    assert (refused["event"], refused["code"]) == ("refused", "insufficient_scope")
+    assert (refused["connection"], refused["jti"], refused["address"]) == (opened["connection"], "few", "127.0.0.1")
+    assert ended["event"] == "stream_end"
+
+
 def test_those_who_are_refused_do_not_fill_the_disk(audited):
     _, gateway, file = audited
     with gateway.connect() as connection:
