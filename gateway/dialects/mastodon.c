@@ -215,6 +215,8 @@ static const struct dialect_route routes[] = {
     {.path = "/.well-known/nodeinfo", GET, .answer = answer_nodeinfo_links},
     {.path = "/nodeinfo/2.0", GET, .answer = answer_nodeinfo},
     {.path = "/api/v1/accounts/verify_credentials", GET, .answer = answer_credentials},
+    {.path = "/api/v1/*", DIALECT_ANY_METHOD, .answer = dialect_answer_nothing},
+    {.path = "/api/v2/*", DIALECT_ANY_METHOD, .answer = dialect_answer_nothing},
 };
 
 const struct dialect mastodon = {

@@ -270,6 +270,7 @@ static const struct dialect_route routes[] = {
      .methods = DIALECT_POST,
      .allow = "POST, OPTIONS",
      .answer = answer_token},
+    {.path = "/1.1/*", DIALECT_ANY_METHOD, .answer = dialect_answer_nothing},
 };
 
 const struct dialect twitter1 = {

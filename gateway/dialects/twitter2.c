@@ -74,16 +74,6 @@ static int read_search(const struct dialect_request *request, struct dialect_str
     return r;
 }
 
-static int answer_nothing(const struct dialect_request *request, struct buffer *ret_body,
-                          struct http_answer *ret_answer, struct http_refusal *refusal)
-{
-    (void)ret_body;
-    (void)ret_answer;
-    return http_refuse(refusal, 404, "not_found", NULL, "there is nothing at %.*s",
-                       request->http->path.size < 200 ? (int)request->http->path.size : 200,
-                       request->http->path.data);
-}
-
 /* --- the table ------------------------------------------------------------------------------- */
 
 #define GET .methods = DIALECT_GET, .allow = "GET, OPTIONS"
@@ -111,11 +101,7 @@ static const struct dialect_route routes[] = {
      .methods = DIALECT_DELETE,
      .allow = "DELETE, OPTIONS",
      .connections = &twitter2_connections},
-    /* What is not above. */
-    {.path = "/2/*",
-     .methods = DIALECT_GET | DIALECT_POST | DIALECT_PUT | DIALECT_DELETE,
-     .allow = "GET, POST, PUT, DELETE, OPTIONS",
-     .answer = answer_nothing},
+    {.path = "/2/*", DIALECT_ANY_METHOD, .answer = dialect_answer_nothing},
 };
 
 const struct dialect twitter2 = {

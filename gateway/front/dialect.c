@@ -56,6 +56,17 @@ const struct dialect_route *dialect_find(dialect_table *table, unsigned dialects
     return NULL;
 }
 
+int dialect_answer_nothing(const struct dialect_request *request, struct buffer *ret_body,
+                           struct http_answer *ret_answer, struct http_refusal *refusal)
+{
+    struct sl_slice path = request->http->path;
+
+    (void)ret_body;
+    (void)ret_answer;
+    return http_refuse(refusal, 404, "not_found", NULL, "there is nothing at %.*s",
+                       path.size < 200 ? (int)path.size : 200, path.data);
+}
+
 void dialect_ask(struct dialect_stream *asked, const char *name, struct sl_slice value)
 {
     if (!value.data)

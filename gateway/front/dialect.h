@@ -161,6 +161,14 @@ struct dialect {
                    struct buffer *ret_body, struct http_answer *ret_answer);
 };
 
+/* What a dialect's path that has nothing at it is answered: dialect_route.answer; -EPROTO. For a
+ * route behind all others. */
+int dialect_answer_nothing(const struct dialect_request *request, struct buffer *ret_body,
+                           struct http_answer *ret_answer, struct http_refusal *refusal);
+#define DIALECT_ANY_METHOD                                                                         \
+    .methods = DIALECT_GET | DIALECT_POST | DIALECT_PUT | DIALECT_DELETE,                          \
+    .allow = "GET, POST, PUT, DELETE, OPTIONS"
+
 /* For those who read the parameters of a stream: one of ours; an absent value is not asked for. */
 void dialect_ask(struct dialect_stream *asked, const char *name, struct sl_slice value);
 /* `access_token` of the query, as it is written there: nothing in a token needs an escape. */

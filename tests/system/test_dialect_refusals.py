@@ -70,6 +70,16 @@ def test_in_a_query_that_cannot_be_read(gateway, path, query):
         assert response.status in (400, 406) and DIALECTS[path](response), response
 
 
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
+@pytest.mark.parametrize("path, like", [
+    ("/1.1/account/settings.json", FILTER), ("/2/users/me", SAMPLE),
+    ("/api/v1/timelines/home", PUBLIC), ("/api/v2/search", PUBLIC)])
+def test_at_paths_of_that_service_that_are_not_here(gateway, method, path, like):
+    with gateway.connect() as connection:
+        response = connection.request(method, path, gateway.bearer(), b"{}" if method in ("POST", "PUT") else b"")
+        assert response.status == 404 and DIALECTS[like](response), response
+
+
 def test_other_paths_have_ours(gateway):
     with gateway.connect() as connection:
         connection.send(form_bytes("POST", "/v1/stream/filter", {"Authorization": "Bearer x", "Content-Length": "9"}))
