@@ -12,6 +12,7 @@
 #include "filters/filter.h"
 #include "gateway/delivery/rule_set.h"
 #include "gateway/front/bearer.h"
+#include "gateway/front/use_check.h"
 #include "gateway/streams/stream.h"
 
 /* --- is it enough? --- */
@@ -107,17 +108,30 @@ int renewal_refuse(enum control_result result, struct http_refusal *refusal)
 
 /* --- by a message --- */
 
+/* Bad tokens count as those of requests do. */
+static int check_token(const struct stream *stream, struct sl_slice jwt, struct token *ret_token,
+                       struct http_refusal *refusal, enum token_fault *ret_fault)
+{
+    const struct streams *streams = stream->streams;
+    struct buffer headers = BUFFER_INIT; /* a message has none */
+    struct use_check check = stream_use_check_of_message(stream, &headers);
+    const struct http_request asked = {.use = check.uses ? &check : NULL};
+    int r = bearer_check_token(streams->settings.front->policy, &asked, jwt, clock_wall_ms(),
+                               ret_token, refusal, ret_fault);
+
+    buffer_done(&headers);
+    stream_use_count_refused(streams, &check);
+    stream_count_bad_token(streams, *ret_fault);
+    return r;
+}
+
 int stream_renew_by(struct stream *stream, struct sl_slice jwt, struct http_refusal *refusal)
 {
-    const struct token_policy *policy = stream->streams->settings.front->policy;
-    const struct http_request nobody = {.use = NULL}; /* who asks was counted when it came */
     enum token_fault fault = TOKEN_OK;
     enum control_result result;
     struct token token;
-    int r;
+    int r = check_token(stream, jwt, &token, refusal, &fault);
 
-    r = bearer_check_token(policy, &nobody, jwt, clock_wall_ms(), &token, refusal, &fault);
-    stream_count_bad_token(stream->streams, fault);
     if (r == 0) {
         result = stream_renew(stream, &token);
         r = result == CONTROL_DONE ? 0 : renewal_refuse(result, refusal);

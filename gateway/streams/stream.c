@@ -174,6 +174,7 @@ void stream_arm(struct stream *stream)
         wait = lesser(token_left_ms(stream), keepalive_left_ms(stream, all_quiet_ms(stream)));
         wait = lesser(wait, stream_token_warning_left_ms(stream));
         wait = lesser(wait, stuck_left_ms(stream));
+        wait = lesser(wait, stream->protocol->pause_left_ms(stream));
         LIST_EACH(&stream->channels, node)
         wait = lesser(wait, channel_left_ms(stream, channel_at(node)));
     }
@@ -241,6 +242,8 @@ static void on_timer(uv_timer_t *timer)
         if (channel_until_left_ms(channel_at(node)) == 0)
             channel_evict(channel_at(node), DISCONNECT_COMPLETE);
     }
+    if (stream_goes_on(stream) && stream->protocol->pause_left_ms(stream) == 0)
+        stream->protocol->read_on(stream);
     if (!stream_goes_on(stream))
         return;
     if (stream_token_warning_left_ms(stream) == 0)

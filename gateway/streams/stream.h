@@ -12,6 +12,7 @@
 #include "base/list.h"
 #include "gateway/access/connection_id.h"
 #include "gateway/front/dialect.h"
+#include "gateway/front/leaky_bucket.h"
 #include "gateway/http/http_bodies.h"
 #include "gateway/http/turn.h"
 #include "gateway/http/websocket_reader.h"
@@ -69,6 +70,10 @@ struct stream_protocol {
     void (*say_end)(struct stream *stream, const struct disconnect_row *why);
     /* All of it is sent. */
     void (*begin_close)(struct stream *stream);
+    /* The peer has sent too much to be read at once: until it is read on. UINT64_MAX: it has not. */
+    uint64_t (*pause_left_ms)(const struct stream *stream);
+    /* That is over. Evicts the stream if what it reads does. */
+    void (*read_on)(struct stream *stream);
     /* Memory of what the peer has begun to say and not ended. */
     size_t (*kept_bytes)(const struct stream *stream);
     /* Forgets that; nothing of the peer is read any more. */
@@ -105,11 +110,14 @@ struct stream {
 struct websocket {
     struct stream stream; /* first */
     struct websocket_reader reader;
-    struct buffer pong;        /* payload of the last ping that was not answered */
-    bool has_ping;             /* `pong` is one */
-    bool was_closed;           /* the peer's close frame has come, or none will be read */
-    uint64_t pinged_ms;        /* last ping of ours without an answer; 0: none */
-    struct dialect_talk *talk; /* with a client of a dialect; NULL: it is one of ours */
+    struct buffer pong;           /* payload of the last ping that was not answered */
+    bool has_ping;                /* `pong` is one */
+    bool was_closed;              /* the peer's close frame has come, or none will be read */
+    uint64_t pinged_ms;           /* last ping of ours without an answer; 0: none */
+    struct leaky_bucket messages; /* that the client has sent lately; clock of the loop */
+    struct buffer unread;         /* received, but to be read when `messages` has room */
+    bool is_paused;               /* the socket is not read until then */
+    struct dialect_talk *talk;    /* with a client of a dialect; NULL: it is one of ours */
 };
 
 /* Neither its own doing nor its peer's has begun to end it. */
@@ -227,6 +235,11 @@ int stream_use_check_replay(struct use_check *check, const struct stream_request
 /* The same for one that is opened on the connection of `stream`. */
 int stream_use_check_opened(const struct stream *stream, const struct stream_request *request,
                             struct http_refusal *refusal);
+/* For a token that a message of `stream` brings: may its address show one more? `headers` are for
+ * nobody. */
+struct use_check stream_use_check_of_message(const struct stream *stream, struct buffer *headers);
+/* Counts what the check has refused, if anything. */
+void stream_use_count_refused(const struct streams *streams, const struct use_check *check);
 /* How many streams there may be at this gateway, by how many there are at others. */
 enum admission_verdict streams_limits_here(const struct streams *streams, const struct token *token,
                                            struct sl_slice address,

@@ -120,6 +120,13 @@ static void http_ignore(struct stream *stream)
     (void)stream;
 }
 
+/* What a client sends behind its request is not listened to. */
+static uint64_t http_pause_left_ms(const struct stream *stream)
+{
+    (void)stream;
+    return UINT64_MAX;
+}
+
 static size_t http_kept_bytes(const struct stream *stream)
 {
     (void)stream;
@@ -133,6 +140,8 @@ const struct stream_protocol http_stream_protocol = {
     .writable = http_ignore,
     .say_end = http_say_end,
     .begin_close = http_begin_close,
+    .pause_left_ms = http_pause_left_ms,
+    .read_on = http_ignore,
     .kept_bytes = http_kept_bytes,
     .stop_reading = http_ignore,
     .done = http_ignore,

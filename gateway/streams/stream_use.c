@@ -164,10 +164,19 @@ static struct use_check check_of(const struct streams *streams, struct sl_slice 
     };
 }
 
-static void count_refused(const struct streams *streams, const struct use_check *check)
+void stream_use_count_refused(const struct streams *streams, const struct use_check *check)
 {
     if (check->refused != USE_COUNT)
         metric_add(streams->settings.metrics, metric_at(METRIC_USE_REFUSED, check->refused), 1);
+}
+
+struct use_check stream_use_check_of_message(const struct stream *stream, struct buffer *headers)
+{
+    struct use_check check =
+        check_of(stream->streams, sl_slice(stream->address, stream->address_size), headers);
+
+    check.asks = USE_ASKS_LATER; /* it is no connect and no request */
+    return check;
 }
 
 int stream_use_check_opened(const struct stream *stream, const struct stream_request *request,
@@ -177,7 +186,7 @@ int stream_use_check_opened(const struct stream *stream, const struct stream_req
         check_of(stream->streams, sl_slice(stream->address, stream->address_size), NULL);
     int r = check.uses ? stream_use_check_replay(&check, request, refusal) : 0;
 
-    count_refused(stream->streams, &check);
+    stream_use_count_refused(stream->streams, &check);
     return r;
 }
 
@@ -194,7 +203,7 @@ int stream_use_check(struct streams *streams, struct http_connection *connection
         r = use_check_subject(&check, &request->token, refusal);
     if (check.uses && r == 0)
         r = stream_use_check_replay(&check, request, refusal);
-    count_refused(streams, &check);
+    stream_use_count_refused(streams, &check);
     return r;
 }
 

@@ -11,9 +11,13 @@
  * end, or a deadline, ends the rest. Behind a fault nothing of the peer is read, not even its
  * close, so it is not waited for.
  *
+ * Who sends messages without end is slowed: MESSAGES_AT_ONCE of them are read at once and as many a
+ * second from then on, of long ones fewer. What has been received besides is kept, and the socket
+ * is not read meanwhile, so that the client must wait; what it is sent does not.
+ *
  * Bounds: a message, before and after it is inflated, by MAX_MESSAGE_BYTES, or MAX_UNHEARD_BYTES
- * where none is listened to; answers
- * by what a stream may hold of our own messages (stream.c); both for all streams together by
+ * where none is listened to; what is kept unread by one read of the socket; answers by what a
+ * stream may hold of our own messages (stream_say.c); all of that for all streams together by
  * stream_memory.c. */
 #include <errno.h>
 #include <string.h>
@@ -29,6 +33,14 @@ enum {
     MAX_MESSAGE_BYTES = 256 << 10, /* on /v1/stream */
     MAX_UNHEARD_BYTES = 12 << 10   /* elsewhere: for another token */
 };
+
+enum {
+    MESSAGES_AT_ONCE = 100,
+    MESSAGE_PART_BYTES = 4096, /* a message counts as one, and one more for each of these */
+    READ_AGAIN_MESSAGES = 10   /* there is room for, so that a flood does not wake us for each */
+};
+
+static const struct leaky_rate message_rate = {MESSAGES_AT_ONCE, 1000};
 
 /* --- the handshake --- */
 
@@ -111,17 +123,24 @@ static void websocket_say_end(struct stream *stream, const struct disconnect_row
     say_close(websocket_of(stream), close.code, sl_slice_str(close.reason));
 }
 
-/* The peer answers our close frame first, unless it has said its own already. */
-static void websocket_begin_close(struct stream *stream)
+/* --- what it says --- */
+
+static uint64_t loop_ms(const struct websocket *websocket)
 {
-    if (websocket_of(stream)->was_closed)
-        wire_finish(&stream->wire);
+    return uv_now(websocket->stream.streams->settings.loop);
 }
 
-/* --- what it says --- */
+static void count_message(struct websocket *websocket, size_t size)
+{
+    uint64_t now = loop_ms(websocket);
+    double level = leaky_bucket_level(&websocket->messages, &message_rate, now);
+
+    leaky_bucket_set(&websocket->messages, level + 1 + (double)(size / MESSAGE_PART_BYTES), now);
+}
 
 static void on_message(struct websocket *websocket, struct sl_slice message)
 {
+    count_message(websocket, message.size);
     if (websocket->stream.own.request.dialect)
         dialect_talk_message(websocket, message);
     else if (websocket->stream.own.rules)
@@ -195,15 +214,17 @@ static void on_deflated(struct websocket *websocket, struct sl_slice compressed)
     websocket_reader_stop(&websocket->reader);
 }
 
+static bool is_heeded(const struct websocket *websocket)
+{
+    return stream_goes_on(&websocket->stream);
+}
+
 static void act(struct websocket *websocket, enum websocket_item item,
                 const struct websocket_event *event)
 {
-    const struct stream *stream = &websocket->stream;
-    bool is_heeded = stream->stage == STREAM_LIVE && stream->end == STREAM_GOES_ON;
-
     if (item == WEBSOCKET_CLOSE)
         on_close(websocket, event->code);
-    else if (!is_heeded)
+    else if (!is_heeded(websocket))
         return;
     else if (item == WEBSOCKET_MESSAGE)
         on_message(websocket, event->payload);
@@ -215,22 +236,102 @@ static void act(struct websocket *websocket, enum websocket_item item,
         on_fault(websocket, event->code);
 }
 
+/* --- how fast it is read --- */
+
+/* Who is not listened to any more costs nothing. */
+static bool may_read(const struct websocket *websocket)
+{
+    return !is_heeded(websocket) ||
+           leaky_bucket_has_room(&websocket->messages, &message_rate, loop_ms(websocket));
+}
+
+/* As much of the input as may be read now. */
+static void read_input(struct websocket *websocket, struct websocket_input *input)
+{
+    enum websocket_item item = WEBSOCKET_CLOSE;
+    struct websocket_event event;
+
+    websocket->pinged_ms = 0; /* whatever it says, it lives */
+    while (item != WEBSOCKET_MORE && (input->size == 0 || may_read(websocket))) {
+        item = websocket_read(&websocket->reader, input, &event);
+        if (item != WEBSOCKET_MORE)
+            act(websocket, item, &event);
+    }
+    send_pong(websocket);
+}
+
+static void pause_reading(struct websocket *websocket)
+{
+    if (!websocket->is_paused)
+        metric_add(websocket->stream.streams->settings.metrics, METRIC_MESSAGE_PAUSES, 1);
+    websocket->is_paused = true;
+    wire_stop_reading(&websocket->stream.wire);
+    if (stream_goes_on(&websocket->stream))
+        stream_arm(&websocket->stream);
+}
+
+static void end_pause(struct websocket *websocket)
+{
+    buffer_done(&websocket->unread);
+    websocket->is_paused = false;
+    wire_resume_reading(&websocket->stream.wire);
+}
+
 static void websocket_received(struct stream *stream, char *bytes, size_t size)
 {
     struct websocket *websocket = websocket_of(stream);
     struct websocket_input input = {(unsigned char *)bytes, size};
-    struct websocket_event event;
-    enum websocket_item item;
 
-    websocket->pinged_ms = 0; /* whatever it says, it lives */
-    while ((item = websocket_read(&websocket->reader, &input, &event)) != WEBSOCKET_MORE)
-        act(websocket, item, &event);
-    send_pong(websocket);
+    if (!websocket->is_paused)
+        read_input(websocket, &input);
+    if (input.size == 0)
+        return;
+    buffer_append(&websocket->unread, input.data, input.size);
+    if (websocket->unread.failed)
+        stream_evict(stream, DISCONNECT_INTERNAL);
+    pause_reading(websocket);
+}
+
+static uint64_t websocket_pause_left_ms(const struct stream *stream)
+{
+    const struct websocket *websocket = websocket_of(stream);
+
+    if (!websocket->is_paused)
+        return UINT64_MAX;
+    return leaky_bucket_wait_ms(&websocket->messages, &message_rate,
+                                MESSAGES_AT_ONCE - READ_AGAIN_MESSAGES, loop_ms(websocket));
+}
+
+/* What a message says is told as a slice of `unread`, which stays where it is meanwhile. */
+static void websocket_read_on(struct stream *stream)
+{
+    struct websocket *websocket = websocket_of(stream);
+    struct websocket_input input = {(unsigned char *)websocket->unread.data,
+                                    websocket->unread.size};
+
+    if (!websocket->is_paused)
+        return;
+    read_input(websocket, &input);
+    if (input.size == 0)
+        end_pause(websocket);
+    else
+        buffer_consume(&websocket->unread, websocket->unread.size - input.size);
+    stream_memory_count(stream);
 }
 
 static size_t websocket_kept_bytes(const struct stream *stream)
 {
-    return websocket_reader_kept_bytes(&websocket_of(stream)->reader);
+    const struct websocket *websocket = websocket_of(stream);
+
+    return websocket_reader_kept_bytes(&websocket->reader) + websocket->unread.capacity;
+}
+
+/* The peer answers our close frame first, unless it has said its own already. */
+static void websocket_begin_close(struct stream *stream)
+{
+    if (websocket_of(stream)->was_closed)
+        wire_finish(&stream->wire);
+    websocket_read_on(stream); /* all that is left: its close frame may be in it */
 }
 
 /* Its close frame will not be read either, so it is not waited for. */
@@ -240,6 +341,7 @@ static void websocket_stop_reading(struct stream *stream)
 
     websocket_reader_stop(&websocket->reader);
     websocket->was_closed = true;
+    end_pause(websocket);
 }
 
 static void websocket_done(struct stream *stream)
@@ -247,6 +349,7 @@ static void websocket_done(struct stream *stream)
     struct websocket *websocket = websocket_of(stream);
 
     websocket_reader_done(&websocket->reader);
+    buffer_done(&websocket->unread);
     buffer_done(&websocket->pong);
     mem_free(websocket->talk);
 }
@@ -258,6 +361,8 @@ const struct stream_protocol websocket_protocol = {
     .writable = websocket_writable,
     .say_end = websocket_say_end,
     .begin_close = websocket_begin_close,
+    .pause_left_ms = websocket_pause_left_ms,
+    .read_on = websocket_read_on,
     .kept_bytes = websocket_kept_bytes,
     .stop_reading = websocket_stop_reading,
     .done = websocket_done,

@@ -116,6 +116,26 @@ def test_bad_tokens_of_an_address(servers, redis):
     assert faults['sluice_tokens_refused_total{fault="malformed"}'] == 3
 
 
+def test_bad_tokens_of_messages_count_as_those_of_requests(servers, redis):
+    gateway = servers.gateway(redis, "--max-bad-tokens-per-minute", 3)
+    with gateway.stream(FIREHOSE, "raw-websocket") as stream:
+        codes = []
+        for token in ["a.b.c", "a.b.c", gateway.token(exp=1), gateway.token(sub="42")]:
+            stream.send_frame(1, json.dumps({"op": "token", "token": token}).encode())
+            codes.append(stream.until(lambda message: "op" in message)[-1].json["error"]["code"])
+        assert codes == ["invalid_token", "invalid_token", "token_expired", "rate_limited"]
+    assert_rate_limited(refusal(gateway), "bad_tokens", 20)
+    assert refused_by(gateway, "bad_tokens") == 2
+
+
+def test_bad_tokens_of_renewals_count(servers, redis):
+    gateway = servers.gateway(redis, "--max-bad-tokens-per-minute", 2)
+    with gateway.stream(FIREHOSE) as stream, gateway.connect() as connection:
+        path = f"/v1/connections/{stream.response.headers['sluice-connection']}/token"
+        answers = [connection.request("PUT", path, {"Authorization": "Bearer a.b.c"}) for _ in range(3)]
+    assert [answer.status for answer in answers] == [401, 401, 429]
+
+
 def test_a_token_may_say_less_and_more(servers, redis):
     gateway = servers.gateway(redis, "--max-connects-per-minute", 2, "--max-requests-per-second", 40)
     few = gateway.token(sub="1", lim={"connects": 1})

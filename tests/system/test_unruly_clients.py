@@ -1,7 +1,9 @@
 """Clients that do anything at any time, drawn from a seed; and when all have left, nothing of them is left."""
 
+import json
 import random
 import select
+import time
 
 import pytest
 
@@ -113,3 +115,94 @@ def test_unruly_clients_leave_nothing_behind(servers, redis, seed):
             files, memory = processes.open_files(worker), gateway.resident_bytes()
         eventually(lambda: processes.open_files(worker) <= files + 1, "descriptors are back")
     assert gateway.resident_bytes() - memory < 16 << 20
+
+
+# Who sends messages without end
+
+AT_ONCE = 100  # and a second
+PAUSES = "sluice_message_pauses_total"
+LIST = b'{"op":"list"}'
+
+
+def flood(stream, count, message=LIST):
+    """All in one piece."""
+    stream.connection.send(frame(TEXT, message) * count)
+
+
+def open_many(gateway, **more):
+    return gateway.stream("/v1/stream", "raw-websocket", token=gateway.token(sub="floods"), **more)
+
+
+def is_answer(message):
+    return "op" in message.json
+
+
+def test_who_floods_is_slowed_and_hears_events_meanwhile(servers, redis):
+    """500 messages take four seconds, and are all answered."""
+    gateway = servers.gateway(redis)
+    with open_many(gateway) as stream:
+        stream.send_frame(TEXT, b'{"op":"subscribe","id":"a","filter":{"track":"tea"}}')
+        assert stream.until(is_answer)
+        begin = time.monotonic()
+        flood(stream, 5 * AT_ONCE)
+        redis.publish(events.dump(events.post(7, "tea")))
+        messages = [stream.next() for _ in range(5 * AT_ONCE + 1)]
+        took = time.monotonic() - begin
+        assert sum(is_answer(message) for message in messages) == 5 * AT_ONCE
+        assert next(i for i, message in enumerate(messages) if not is_answer(message)) < 3 * AT_ONCE
+        assert took >= 3.9
+        assert gateway.metrics()[PAUSES] >= 1
+        stream.send_frame(TEXT, b'{"op":"list"}')
+        assert stream.until(is_answer)
+
+
+def test_who_sends_as_much_as_one_may_is_not_slowed(servers, redis):
+    gateway = servers.gateway(redis)
+    with open_many(gateway) as stream:
+        flood(stream, AT_ONCE)
+        for _ in range(AT_ONCE):
+            assert is_answer(stream.next())
+        assert gateway.metrics()[PAUSES] == 0
+
+
+def test_long_messages_count_for_more(servers, redis):
+    """Each of these as 51: the second fills it."""
+    gateway = servers.gateway(redis)
+    with open_many(gateway) as stream:
+        begin = time.monotonic()
+        flood(stream, 4, json.dumps({"op": "list", "x": "x" * (50 * 4096)}).encode())
+        for _ in range(4):
+            assert is_answer(stream.next())
+        assert time.monotonic() - begin >= 0.5
+
+
+@pytest.mark.parametrize("message", [LIST, b'{"op":"token","token":"x"}'])
+def test_who_floods_and_is_ended_hears_why(servers, redis, message):
+    gateway = servers.gateway(redis)
+    with open_many(gateway) as stream:
+        flood(stream, 20 * AT_ONCE, message)
+        eventually(lambda: gateway.metrics()[PAUSES], "it is not read")
+        with gateway.connect() as connection:
+            assert connection.request("DELETE", "/v1/connections?sub=floods",
+                                      gateway.bearer(sub="floods", scope="write")).json["ended"] == 1
+        assert stream.to_end()[-1]["code"] == "ended"
+        assert stream.close_code == 4004
+    eventually(lambda: gateway.metrics()["sluice_streams"] == 0, "it is gone")
+
+
+def test_who_floods_and_closes_is_answered(servers, redis):
+    gateway = servers.gateway(redis)
+    with open_many(gateway) as stream:
+        flood(stream, 2 * AT_ONCE)
+        stream.send_frame(CLOSE, b"\x03\xe8")
+        messages = stream.to_end()
+        assert len(messages) == 2 * AT_ONCE and stream.close_code == 1000
+
+
+def test_who_floods_and_dies_is_forgotten(servers, redis):
+    gateway = servers.gateway(redis)
+    stream = open_many(gateway)
+    flood(stream, 100 * AT_ONCE)
+    eventually(lambda: gateway.metrics()[PAUSES], "it is not read")
+    stream.connection.reset()
+    eventually(lambda: gateway.metrics()["sluice_streams"] == 0, "it is gone")
