@@ -207,6 +207,8 @@ def test_what_is_read_of_the_past(servers, redis):
 
         ada = ask("/v1/users", {"login": "ada"}, scope="admin", sub=None)
         posts = [ask("/v1/posts", {"text": f"post {number}"}, scope="write", sub=ada) for number in range(12)]
+    with gateway.stream(f"{FIREHOSE}?types=post&since=-10m", token=gateway.token(sub="2")) as other:
+        other.until(lambda message: message["id"] == posts[-1])  # all of them are past
     token = gateway.token(sub="1", lim={"replayed": 10})
     with gateway.stream(f"{FIREHOSE}?types=post&since=-10m", token=token) as stream:
         *sent, disconnect = stream.to_end()
