@@ -1,4 +1,5 @@
-/* src/archive/archive.h - posts on disk: what falls out of a capped profile in Redis.
+/* src/archive/archive.h - the archive: posts on disk that a capped profile in Redis no longer
+ * holds.
  *
  *     r = sl_archive_open("sqlite:/var/lib/sluice/archive.db", meta.database_id, SL_ARCHIVE_MAKE,
  *                         &archive, &failure);
@@ -6,28 +7,29 @@
  *     r = sl_archive_list(archive, user, before, 20, &page, &failure);
  *     sl_archive_close(archive);
  *
- * An archive belongs to one database, and says so. A post in it never changes: it is stored, once
- * or again, and perhaps erased; what has been erased stays so, whoever stores it afterwards. So
- * tasks that store and erase may come late, twice, and in any order.
+ * An archive belongs to one database, whose id it stores. A post in it never changes: it can be
+ * stored, once or several times, and erased. An erased post stays erased even if it is stored again
+ * later. So tasks that store and erase may run late, twice, and in any order.
  *
- * It knows nothing of who may see a post: what it gives is handed to Redis to be judged
- * (src/archive/archived.h). An open archive is one connection and belongs to one thread; several,
- * in several processes, may be open at once. Every call may block, on the disk or on the server.
+ * The archive does not know who may see a post. What is read from it must be passed to Redis, which
+ * applies the rules (src/archive/archived.h). An open archive is one connection and belongs to one
+ * thread; several may be open at once, in several processes. Every call may block on the disk or on
+ * the server.
  *
- *     sqlite:PATH, sqlite:///PATH                                 a file of SQLite
- *     mysql://USER[:PASSWORD]@HOST[:PORT]/DATABASE[?OPTIONS]      tables in a database of MySQL or
- *     mariadb://...                                               MariaDB, which exists
+ *     sqlite:PATH, sqlite:///PATH                                 an SQLite file
+ *     mysql://USER[:PASSWORD]@HOST[:PORT]/DATABASE[?OPTIONS]      tables in an existing database of
+ *     mariadb://...                                               MySQL or MariaDB
  *
- * OPTIONS are name=value, with & between them: socket=/path instead of a host; password-file=/path
- * (without it and without a PASSWORD, SLUICE_ARCHIVE_PASSWORD of the environment counts);
- * ssl-ca=/path for TLS with a server whose certificate is checked, ssl-cert=/path and ssl-key=/path
- * for one of our own; timeout=SECONDS (5) to connect and for each answer. Names and paths are
- * percent-encoded. No message holds a password.
+ * OPTIONS are name=value pairs joined by &: socket=/path instead of a host; password-file=/path
+ * (without it and without a PASSWORD, the environment variable SLUICE_ARCHIVE_PASSWORD is used);
+ * ssl-ca=/path for TLS with a verified server certificate; ssl-cert=/path and ssl-key=/path for a
+ * client certificate; timeout=SECONDS (5) for connecting and for each answer. Names and paths are
+ * percent-encoded. No error message contains a password.
  *
- * With a server a call takes one round trip: to store, to erase, to list and to find, however many
- * posts; more than some 256 KB of posts take two more, and one for each such part. To verify takes
- * one. Opening takes three, and those of the login. A connection that was lost since the last call is made anew in the
- * next one. */
+ * With a server, storing, erasing, listing and finding take one round trip each, however many posts
+ * they concern. Posts of more than about 256 KB take two more, and one for each part of that size.
+ * Verifying takes one, opening three besides those of the login. A connection lost since the last
+ * call is reopened by the next one. */
 #pragma once
 
 #include <stddef.h>
@@ -44,7 +46,7 @@ struct sl_archive_post {
     struct sl_slice json; /* the post's hash, as an object of strings */
 };
 
-/* Posts that were read; `json` lives as long as the page. */
+/* Posts that were read. `json` is valid as long as the page. */
 struct sl_archive_page {
     struct sl_archive_post *posts;
     size_t count;
@@ -56,52 +58,52 @@ struct sl_archive_page {
 SL_EXPORT void sl_archive_page_done(struct sl_archive_page *page);
 
 enum sl_archive_mode {
-    SL_ARCHIVE_READ, /* there must be one */
-    SL_ARCHIVE_KEEP, /* there must be one, and it is to be written to */
-    SL_ARCHIVE_MAKE, /* where there is none it is made */
+    SL_ARCHIVE_READ, /* it must exist */
+    SL_ARCHIVE_KEEP, /* it must exist; opened for writing */
+    SL_ARCHIVE_MAKE, /* created if it does not exist */
 };
 
-/* Which archive it is: random, 32 hexadecimal digits and a NUL, in the archive for as long as it
- * lives. A copy of an archive has it, too; one that is made anew has another. Databases remember
- * the one that their posts went to (src/tasks/worker_archive.h). */
+/* Identifies an archive: 32 random hexadecimal digits and a NUL, stored in the archive when it is
+ * created. A copy of an archive has the same identity, a new archive another. Databases remember
+ * the identity of the archive that holds their posts (src/tasks/worker_archive.h). */
 enum { SL_ARCHIVE_IDENTITY_SIZE = 33 };
 
-/* Could this be the URL of an archive? 0; -EINVAL: *reterr says what is wrong. */
+/* Checks the URL without opening anything. 0; -EINVAL: *reterr says what is wrong. */
 SL_EXPORT int sl_archive_check(const char *url, struct failure *reterr);
 
-/* `database_id`: as in sl_meta; NULL, to read only: whosever it is. 0; -EINVAL: as above; -ENOENT:
- * there is none; -ESTALE: that of another database, or made by a newer Sluice; -EBADMSG: damaged,
- * or no archive; -EAGAIN: the server is not there now; -EACCES: it does not want us, or is not who
- * it should be; -EIO, -ENOMEM. */
+/* `database_id`: as in sl_meta; NULL, for reading only: the archive of any database. 0; -EINVAL: as
+ * sl_archive_check(); -ENOENT: there is none; -ESTALE: it belongs to another database or was made
+ * by a newer Sluice; -EBADMSG: damaged, or not an archive; -EAGAIN: the server is not available
+ * now; -EACCES: the server refuses the login, or its certificate is not valid; -EIO; -ENOMEM. */
 SL_EXPORT int sl_archive_open(const char *url, const char *database_id, enum sl_archive_mode mode,
                               struct sl_archive **ret_archive, struct failure *reterr);
-SL_EXPORT void sl_archive_close(struct sl_archive *archive); /* NULL is fine */
+SL_EXPORT void sl_archive_close(struct sl_archive *archive); /* NULL is allowed */
 
-/* "": one of an earlier version, which has none before it is opened to be written to. */
+/* "" for an archive of an earlier version that has not been opened for writing yet. */
 SL_EXPORT const char *sl_archive_identity(const struct sl_archive *archive);
 
-/* All calls return 0; -EAGAIN: others write for too long, or the server is not there, later it may
- * work; -ENOSPC: the disk is full; -EROFS; -EBADMSG: damaged; -EACCES; -ENOMEM; -EIO; and what
- * sl_archive_open() says when it had to connect again. What fails has changed nothing, except with
- * -EAGAIN where a server went away in the middle: then all of it may have been done, or nothing. To
- * do it again is always right. */
+/* All calls below return 0; -EAGAIN: others are writing for too long, or the server is not
+ * available, try again later; -ENOSPC: the disk is full; -EROFS; -EBADMSG: damaged; -EACCES;
+ * -ENOMEM; -EIO; or an error of sl_archive_open() if they had to reconnect. A failed call has
+ * changed nothing, except that after -EAGAIN because a server went away, all or nothing may have
+ * been done. Repeating a call is always safe. */
 
-/* Is what was opened still where the URL leads? To be asked behind a store, before anything is
- * dropped elsewhere: what is stored in a file that has been removed is gone when it is closed.
- * -ESTALE: it has been removed or replaced; close it. */
+/* Checks that the open archive is still the one that the URL leads to. Call it after a store,
+ * before the posts are dropped elsewhere: what is stored in a file that has been removed is lost
+ * when the file is closed. -ESTALE: removed or replaced; close the archive. */
 SL_EXPORT int sl_archive_verify(struct sl_archive *archive, struct failure *reterr);
 
-/* Keeps all of them, safe on the disk, but those that were erased. */
+/* Stores the posts durably, except those that were erased. */
 SL_EXPORT int sl_archive_store(struct sl_archive *archive, const struct sl_archive_post *posts,
                                size_t count, struct failure *reterr);
-/* For ever, whether they have been stored before or not. */
+/* Erases the posts for ever, whether they have been stored before or not. */
 SL_EXPORT int sl_archive_erase(struct sl_archive *archive, const uint64_t *posts, size_t count,
                                struct failure *reterr);
-/* The newest posts of a user: up to `limit` with ids below `before` (0: from the newest on). Both
- * reads fill an empty page. */
+/* Reads the newest posts of a user: up to `limit` with ids below `before` (0: from the newest).
+ * Like sl_archive_find() it fills an empty page. */
 SL_EXPORT int sl_archive_list(struct sl_archive *archive, uint64_t user, uint64_t before,
                               size_t limit, struct sl_archive_page *ret_page,
                               struct failure *reterr);
-/* Of these posts those that there are, in the same order. */
+/* Reads those of the given posts that exist, in the same order. */
 SL_EXPORT int sl_archive_find(struct sl_archive *archive, const uint64_t *posts, size_t count,
                               struct sl_archive_page *ret_page, struct failure *reterr);

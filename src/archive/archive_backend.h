@@ -1,5 +1,5 @@
-/* src/archive/archive_backend.h - what a kind of archive implements: archive.c finds it by the
- * URL's scheme.
+/* src/archive/archive_backend.h - the functions that an archive backend implements. archive.c
+ * chooses the backend by the URL's scheme.
  *
  * The contracts are those of archive.h. A backend's own struct begins with `struct sl_archive`. */
 #pragma once
@@ -7,9 +7,9 @@
 #include "src/archive/archive.h"
 
 struct sl_archive_backend {
-    /* `rest`: what stands behind the scheme and its colon. Could it be an archive's? */
+    /* Checks `rest`, which follows the scheme and its colon. */
     int (*check)(const char *rest, struct failure *reterr);
-    /* The same `rest`, checked. */
+    /* `rest` has been checked. */
     int (*open)(const char *rest, const char *database_id, enum sl_archive_mode mode,
                 struct sl_archive **ret_archive, struct failure *reterr);
     void (*close)(struct sl_archive *archive);
@@ -31,9 +31,9 @@ struct sl_archive {
 
 extern const struct sl_archive_backend sl_archive_sqlite, sl_archive_mysql;
 
-/* For a new archive. */
+/* Makes the identity of a new archive. */
 void sl_archive_make_identity(char room[static SL_ARCHIVE_IDENTITY_SIZE]);
 
-/* Adds a copy to a page that is being read. 0; -ENOMEM. */
+/* Adds a copy of the post to a page. 0; -ENOMEM. */
 int sl_archive_page_add(struct sl_archive_page *page, const struct sl_archive_post *post,
                         struct failure *reterr);

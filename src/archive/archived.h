@@ -1,12 +1,13 @@
-/* src/archive/archived.h - read posts that the archive has.
+/* src/archive/archived.h - reading posts from the archive under the rules of the database.
  *
- * The archive knows no rules; Redis does. So what sl_archive_list() and sl_archive_find() gave is
- * sent to the shards of its authors, which answer as they do for posts of their own: with rows for
- * sl_posts_reply() and sl_posts_at() (src/social/post_rows.h), for what `reader` may see.
+ * The archive does not know who may see a post; Redis does. So the results of sl_archive_list() and
+ * sl_archive_find() are sent to the shards of their authors. These answer as they do for posts in
+ * Redis, with rows for sl_posts_reply() and sl_posts_at() (src/social/post_rows.h) of what `reader`
+ * may see.
  *
- * A profile is read on in the archive when a page of Redis (sl_post_list_call()) has fewer rows
- * than were asked for: those before the last of them. A post is always in one of the two, so no
- * page has a hole; Redis is asked first. What is said of a post, likes and comments, stays in
+ * A list of a user's posts continues in the archive when a page from Redis (sl_post_list_call())
+ * has fewer rows than requested: read the posts before its last row. Ask Redis first: a post is
+ * always in one of the two, so no post is missed. Likes and comments of archived posts stay in
  * Redis. */
 #pragma once
 
@@ -18,14 +19,14 @@
 #include "src/call/shard_calls.h"
 #include "src/model/database.h"
 
-/* 0; -EINVAL: a reader, or a post of the archive, that this database cannot have; -ENOMEM. */
+/* 0; -EINVAL: a reader, or a post of the archive, that cannot belong to this database; -ENOMEM. */
 SL_EXPORT int sl_archived_posts_calls(struct sl_shard_calls *calls, const struct sl_meta *meta,
                                       uint64_t reader, const struct sl_archive_post *posts,
                                       size_t count, struct failure *reterr);
 
-/* The comments of a post that the archive has and Redis has not, and who likes it. Send it when
- * Redis has answered -ENOENT to sl_comment_list_call() or sl_like_list_call(); the answers are read
- * as theirs. 0; -EINVAL: a reader, post or page that there cannot be; -ENOMEM. */
+/* The comments of a post that only the archive has, and the users who like it. Send the call when
+ * Redis has answered -ENOENT to sl_comment_list_call() or sl_like_list_call(), and parse the reply
+ * like theirs. 0; -EINVAL: an invalid reader, post or page; -ENOMEM. */
 SL_EXPORT int sl_archived_comment_list_call(struct sl_call *call, const struct sl_meta *meta,
                                             uint64_t reader, const struct sl_archive_post *post,
                                             const struct sl_page *page, struct failure *reterr);

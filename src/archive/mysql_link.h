@@ -1,5 +1,4 @@
-/* src/archive/mysql_link.h - one connection to MySQL or MariaDB: errors as errnos, time that is
- * bounded.
+/* src/archive/mysql_link.h - a connection to MySQL or MariaDB with errno results and bounded waits.
  *
  *     r = sl_mysql_link_connect(&link, &address, &failure);
  *     if (r == 0)
@@ -8,11 +7,11 @@
  *     mysql_free_result(rows);
  *     sl_mysql_link_close(&link);
  *
- * Connecting, writing and each answer have address.timeout_s; looking up a host's name has what the
- * system's resolver gives it.
+ * Connecting, writing and each answer may take address.timeout_s; looking up a host name takes as
+ * long as the system's resolver allows.
  *
- * It does not connect again by itself: who runs a statement knows whether it may be run twice.
- * `trouble` says what a failure means for that. Belongs to one thread. */
+ * The link does not reconnect by itself, because only the caller knows whether a statement may be
+ * repeated. `trouble` says what a failure means for that. A link belongs to one thread. */
 #pragma once
 
 #include "base/failure.h"
@@ -23,28 +22,28 @@ struct st_mysql; /* MYSQL and MYSQL_RES of <mysql.h> */
 struct st_mysql_res;
 
 enum sl_mysql_trouble {
-    SL_MYSQL_TROUBLE_NONE,     /* of the statement: it would fail again */
-    SL_MYSQL_TROUBLE_LOST,     /* the connection is gone, and whether it was done is not known */
-    SL_MYSQL_TROUBLE_DEADLOCK, /* another transaction went first; once more and it may succeed */
+    SL_MYSQL_TROUBLE_NONE,     /* the statement itself; it would fail again */
+    SL_MYSQL_TROUBLE_LOST,     /* connection lost; whether the statement was executed is unknown */
+    SL_MYSQL_TROUBLE_DEADLOCK, /* another transaction was preferred; a repetition may succeed */
 };
 
 struct sl_mysql_link {
     struct st_mysql *mysql;        /* NULL: not connected */
     enum sl_mysql_trouble trouble; /* of the last failure */
-    unsigned code;                 /* MySQL's own number of it */
+    unsigned code;                 /* MySQL's error number */
 };
 
 #define SL_MYSQL_LINK_INIT ((struct sl_mysql_link){.mysql = NULL})
 
-/* 0; -EAGAIN: the server is not there, or has no room for one more; -EACCES: it does not want us,
- * or is not who it should be; -ENOENT: there is no such database; -EINVAL: as
- * sl_mysql_address_password(); -ENOMEM; -EIO. */
+/* 0; -EAGAIN: the server is not available, or has no room for a connection; -EACCES: the server
+ * refuses the login, or its certificate is not valid; -ENOENT: there is no such database; -EINVAL:
+ * as sl_mysql_address_password(); -ENOMEM; -EIO. */
 int sl_mysql_link_connect(struct sl_mysql_link *link, const struct sl_mysql_address *address,
                           struct failure *reterr);
 void sl_mysql_link_close(struct sl_mysql_link *link);
 
-/* Runs a statement: one round trip. `ret_rows` for those that have rows, NULL for others. 0;
- * -EAGAIN: the connection is lost, others hold the rows for too long, or the server ends; -ENOSPC;
- * -EROFS; -EACCES; -EBADMSG: other tables than ours, or damaged ones; -ENOMEM; -EIO. */
+/* Runs a statement in one round trip. `ret_rows` is for statements that return rows, NULL for
+ * others. 0; -EAGAIN: the connection is lost, rows are locked for too long, or the server shuts
+ * down; -ENOSPC; -EROFS; -EACCES; -EBADMSG: the tables are not ours, or damaged; -ENOMEM; -EIO. */
 int sl_mysql_link_run(struct sl_mysql_link *link, struct sl_slice sql,
                       struct st_mysql_res **ret_rows, struct failure *reterr);

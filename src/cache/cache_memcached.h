@@ -1,11 +1,11 @@
-/* src/cache/cache_memcached.h - a connection to one memcached, in its text protocol.
+/* src/cache/cache_memcached.h - a connection to one memcached server, using the text protocol.
  *
- * Our own, because libmemcached (1.1) ends the program when a server answers what it should not,
- * and has a time limit for each step of an answer but none for the whole.
+ * This replaces libmemcached, which (1.1) terminates the program on an invalid answer, and limits
+ * the time of each step of an answer but not the total.
  *
- * The connection is made when it is first needed, and again after it failed: whatever goes wrong
- * ends it, so that an answer that comes late is never taken for another's. Each call has
- * `timeout_ms` for everything (but for looking up a name), however many things it is about. */
+ * The connection is opened when it is first needed. Any error closes it, so that a late answer is
+ * never taken for that of another request; the next request opens it again. Each call may take
+ * `timeout_ms` in total, however many items it concerns, plus the time to look up a host name. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,24 +17,24 @@
 
 struct sl_memcached;
 
-/* `port` 0: `host` is the path of a unix socket. Both texts are borrowed for as long as it lives.
- * `max_bytes`: no value is longer. NULL: out of memory. */
+/* `port` 0: `host` is the path of a Unix socket. Both texts are borrowed as long as the connection
+ * exists. `max_bytes`: the size limit of a value. NULL: out of memory. */
 struct sl_memcached *sl_memcached_new(const char *host, uint16_t port, uint32_t timeout_ms,
                                       size_t max_bytes);
-void sl_memcached_free(struct sl_memcached *server); /* NULL is fine */
+void sl_memcached_free(struct sl_memcached *server); /* NULL is allowed */
 
-/* Sees what the server says that it has under a key, whatever that is; the slices are its own. */
+/* Called with each key and value that the server returns, whatever they are. The slices are valid
+ * during the call. */
 typedef void (*sl_memcached_found_fn)(void *context, struct sl_slice key, struct sl_slice value);
 
-/* Asks for all keys. 0; -EIO: the server failed, and what has not been found is not known; -ENOMEM.
- */
+/* Requests all keys. 0; -EIO: the server failed, keys not reported yet are unknown; -ENOMEM. */
 int sl_memcached_get(struct sl_memcached *server, const struct sl_slice *keys, size_t count,
                      sl_memcached_found_fn found, void *context, struct failure *reterr);
-/* *ret_stored values have been taken: all, or fewer when the server has no room for one. 0; -EIO;
- * -ENOMEM. */
+/* *ret_stored is the number of values stored; fewer than `count` if the server has no room for one.
+ * 0; -EIO; -ENOMEM. */
 int sl_memcached_put(struct sl_memcached *server, const struct sl_slice *keys,
                      const struct sl_slice *values, size_t count, uint32_t ttl_s,
                      size_t *ret_stored, struct failure *reterr);
-/* 0, also when there is nothing; -EIO; -ENOMEM. */
+/* 0, also if there is no such key; -EIO; -ENOMEM. */
 int sl_memcached_drop(struct sl_memcached *server, const struct sl_slice *keys, size_t count,
                       struct failure *reterr);

@@ -1,28 +1,27 @@
-/* src/cache/cached_rows.h - read posts and users with a cache (src/cache/cache.h).
+/* src/cache/cached_rows.h - reads posts and users with the help of a cache (src/cache/cache.h).
  *
- * The cache has what never changes: of a public post who wrote it and all of its JSON behind the
- * author, of a user login, signup and profile, with their version, for those change now and then.
- * Redis answers the rest, with a bare row, in the same round trip in which it decides whether the
- * reader may see the post: the author's name, the counts, the version.
+ * The cache holds what never changes: of a public post its author and the rest of its JSON; of a
+ * user login, signup and profile together with their version, because these change occasionally.
+ * Redis returns the rest in a bare row: the author's name, the counts, the version. It does so in
+ * the same round trip in which it decides whether the reader may see the post.
  *
- * By ids, the cache is asked first and Redis is told what it had:
+ * To read by ids, ask the cache first, then tell Redis which items it had:
  *
  *     sl_cache_get(cache, items, count);
  *     r = sl_cached_posts_calls(&calls, &meta, reader, items, count, &failure);
  *     ...                                                        (replies as for sl_posts_calls())
  *     r = sl_posts_at(reply, i, &row, &failure);
- *     if (!sl_cached_post_json(&json, &row, items[k].value))      (false: it is to be read again)
+ *     if (!sl_cached_post_json(&json, &row, items[k].value))      (false: read the post again)
  *     ...
- *     r = sl_cached_post_value(&value, &row, source)              (to put what was missing)
+ *     r = sl_cached_post_value(&value, &row, source)              (to store what was missing)
  *
- * Of lists and home timelines (`is_bare` of a page) Redis says first what is on them, then the
- * cache is asked for what the rows lack, and what that does not have is read by its id.
+ * For lists and home timelines (`is_bare` of a page), ask Redis first for the rows, then the cache
+ * for what the rows lack, and then read by id what the cache does not have.
  *
- * Posts that are not public are not put there, and bare rows are of public ones only: whoever may
- * read the cache sees nothing that not everybody may see. A post that the archive had when it was
- * put is judged as if the archive had been asked (src/archive/archived.h), without asking it; of
- * one that was in Redis then, and is not now, Redis says that there is none: it may be in the
- * archive. */
+ * Only public posts are cached, and only they have bare rows, so access to the cache reveals
+ * nothing that is not public. A post that was cached from the archive is judged as if the archive
+ * had been asked (src/archive/archived.h), without asking it. For a post that was cached from Redis
+ * but is no longer there, Redis answers that it does not exist; it may be in the archive. */
 #pragma once
 
 #include <stdbool.h>
@@ -37,26 +36,27 @@
 
 struct buffer;
 
-/* As sl_posts_calls(), telling Redis which of the items have a value. */
+/* Like sl_posts_calls(), and tells Redis which of the items have a cached value. */
 int sl_cached_posts_calls(struct sl_shard_calls *calls, const struct sl_meta *meta, uint64_t reader,
                           const struct sl_cache_item *items, size_t count, struct failure *reterr);
-/* As sl_users_calls(): `items`, one for each user, have a value or none. */
+/* Like sl_users_calls(). `items` has one element for each user, with or without a cached value. */
 int sl_cached_users_calls(struct sl_shard_calls *calls, const struct sl_meta *meta,
                           const struct sl_user_ref *users, const struct sl_cache_item *items,
                           size_t count, struct failure *reterr);
 
-/* Appends the post as it is shown, with its counts. false: the row is bare, and `value` (which may
- * be absent) is not of this post by this author; nothing is appended. */
+/* Appends the post in the form shown to clients, with its counts. false: the row is bare, and
+ * `value` (which may be absent) does not belong to this post and author; nothing is appended. */
 bool sl_cached_post_json(struct buffer *json, const struct sl_post_row *row, struct sl_slice value);
-/* Makes a bare row a whole one, whose texts are the value's. false: as above, or the value is of
- * another version. */
+/* Completes a bare row with the texts of the value. false: `value` does not belong to this user, or
+ * has another version. */
 bool sl_cached_user_fill(struct sl_user_row *row, struct sl_slice value);
 
-/* Who gave the row? */
+/* Where the row was read. */
 enum sl_cached_source { SL_CACHED_FROM_REDIS, SL_CACHED_FROM_ARCHIVE };
 
-/* Appends to an empty buffer what the cache is to have of a post, or user, whose row is whole.
- * false: nothing, the post is not public, or the row is none of ours. */
+/* Appends the value that the cache should store for a post, or user, to an empty buffer. The row
+ * must be complete. false: nothing to store, because the post is not public or the row is not
+ * ours. */
 bool sl_cached_post_value(struct buffer *value, const struct sl_post_row *row,
                           enum sl_cached_source source);
 bool sl_cached_user_value(struct buffer *value, const struct sl_user_row *row);

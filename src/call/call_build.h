@@ -1,6 +1,6 @@
-/* src/call/call_build.h - how the builders fill a call: begin, add arguments, finish.
+/* src/call/call_build.h - used by the builders to fill a call: begin, add arguments, finish.
  *
- * Memory that runs out is remembered, not reported at once: sl_call_finish() tells. */
+ * Out of memory is not reported at once but by sl_call_finish(). */
 #pragma once
 
 #include <stdint.h>
@@ -11,19 +11,20 @@
 #include "src/call/scripts.h"
 #include "src/model/database.h"
 
-/* Forgets what the call was. A plain command: the first argument is its name. */
+/* Resets the call and begins a plain command, whose first argument is its name. */
 void sl_call_begin(struct sl_call *call, uint32_t shard, bool is_repeatable);
 
-/* A script: its key and the arguments that all scripts begin with. `request_id` may be absent. */
+/* Begins a script call: the key and the arguments that all scripts begin with. `request_id` may be
+ * absent. */
 void sl_call_begin_script(struct sl_call *call, const struct sl_script *script, uint32_t shard,
                           uint32_t shards, struct sl_slice request_id);
 
-/* The same for one that may be sent again whatever became of it: a read, or a change that is made
- * once however often it is asked for. */
+/* Like sl_call_begin_script(), for a script that may be repeated in any case: a read, or an
+ * idempotent change. */
 void sl_call_begin_repeatable(struct sl_call *call, const struct sl_script *script, uint32_t shard,
                               uint32_t shards);
 
-void sl_call_add(struct sl_call *call, struct sl_slice argument); /* absent: empty */
+void sl_call_add(struct sl_call *call, struct sl_slice argument); /* absent: an empty argument */
 void sl_call_add_str(struct sl_call *call, const char *argument);
 void sl_call_add_id(struct sl_call *call, uint64_t id);
 

@@ -1,14 +1,14 @@
-/* src/call/read.h - what all reads of posts have in common: who reads, and pages.
+/* src/call/read.h - readers and pages, which all reads of posts have in common.
  *
- * A reader gets the posts that this user may see. A list is read newest first and in pages: each
- * row has a position, and the page behind a row is the one `before` the row's position. */
+ * A read returns the posts that the reader may see. A list is read newest first, in pages. Each row
+ * has a position; the page that follows a row is the one with `before` set to that position. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Who reads, besides a user by id: somebody unknown, who sees what is public; or the site itself,
+/* Readers that are not users: an anonymous reader, who sees what is public, and the site itself,
  * which sees everything. */
 #define SL_READER_NOBODY UINT64_C(0)
 #define SL_READER_SYSTEM UINT64_MAX
@@ -16,7 +16,8 @@
 enum { SL_PAGE_MAX = 1000 }; /* rows */
 
 struct sl_page {
-    uint64_t before; /* rows with smaller positions only; 0: from the newest on */
+    uint64_t before; /* only rows with lower positions; 0: from the newest */
     size_t limit;    /* 1 .. SL_PAGE_MAX rows */
-    bool is_bare; /* rows may lack what never changes: there is a cache (src/cache/cached_rows.h) */
+    bool is_bare;    /* rows may lack what never changes, because the caller has a cache
+                        (src/cache/cached_rows.h) */
 };

@@ -1,7 +1,6 @@
-/* src/call/scripts.h - the Redis scripts, embedded. The sources are src/scripts/NAME.lua, each
- * behind src/scripts/common.lua and the table of settings; cmake/EmbedScripts.cmake makes the
- * definitions.
- */
+/* src/call/scripts.h - the Redis scripts, embedded in the library. Their sources are
+ * src/scripts/NAME.lua, each preceded by src/scripts/common.lua and the table of settings.
+ * cmake/EmbedScripts.cmake generates the definitions. */
 #pragma once
 
 #include <stddef.h>

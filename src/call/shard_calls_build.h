@@ -1,10 +1,10 @@
-/* src/call/shard_calls_build.h - how the builders of many fill a sl_shard_calls.
+/* src/call/shard_calls_build.h - used by the builders for many items to fill a sl_shard_calls.
  *
- *     begin(count of things)
- *     for each thing, in order: the call of its shard (fresh: begin it), the thing's arguments
+ *     begin(number of items)
+ *     for each item, in order: get the call of its shard (begin it if it is new), add the arguments
  *     finish()
  *
- * As with one call, memory that runs out is told at the end, and a call can be built anew. */
+ * As with a single call, out of memory is reported at the end, and the calls can be rebuilt. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,8 +17,9 @@
 int sl_shard_calls_begin(struct sl_shard_calls *calls, const struct sl_meta *meta, size_t count,
                          struct failure *reterr);
 
-/* The next thing lives in `shard`: the call to add it to. *ret_is_new: it is to be begun first. */
+/* Returns the call of `shard`, to which the next item must be added. *ret_is_new: begin the call
+ * first. */
 struct sl_call *sl_shard_calls_next(struct sl_shard_calls *calls, uint32_t shard, bool *ret_is_new);
 
-/* `r`: 0, or why they could not be filled. 0; -ENOMEM, or `r`: none can be sent. */
+/* `r`: 0, or the error with which filling failed. 0; -ENOMEM or `r`: the calls cannot be sent. */
 int sl_shard_calls_finish(struct sl_shard_calls *calls, int r, struct failure *reterr);

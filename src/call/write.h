@@ -1,10 +1,11 @@
-/* src/call/write.h - what all writes have in common: whom they are about, request ids, the answer.
+/* src/call/write.h - what all writes have in common: user references, request ids, the answer.
  *
- * The builders of writes are in users.h, posts.h and follows.h. Each takes the meta of the
- * database and a request id: with one, the write can be sent again for an hour (setting repeat-for) after
- * its answer was lost, and is done once; the second answer is that of the first, marked `is_repeated`. A request
- * id is 1 to 128 printable ASCII characters without spaces, new for each request and unique in the
- * shard: begin it with the user's id when users choose theirs. SL_SLICE_NONE: none. */
+ * The builders of writes are in users.h, posts.h and follows.h. Each takes the meta of the database
+ * and a request id. With a request id, a write whose answer was lost can be sent again, for an hour
+ * (setting repeat-for), and is executed once; the second answer equals the first, with
+ * `is_repeated` set. A request id is 1 to 128 printable ASCII characters without spaces. It must be
+ * new for each request and unique in the shard; if users choose their own, put the user's id in
+ * front. SL_SLICE_NONE: no request id. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,7 +21,7 @@ struct redisReply;
 /* A user, by id or by login. */
 struct sl_user_ref {
     uint64_t id;           /* 0: by login */
-    struct sl_slice login; /* in any spelling that folds to the user's */
+    struct sl_slice login; /* in any spelling that folds to the user's login */
 };
 
 static inline struct sl_user_ref sl_user_by_id(uint64_t id)
@@ -35,18 +36,18 @@ static inline struct sl_user_ref sl_user_by_login(struct sl_slice login)
 
 struct sl_written {
     uint64_t
-        id; /* of the new user or post, else of the event or change; 0: nothing was to be changed */
+        id; /* of the new user or post, else of the event or change; 0: nothing had to be changed */
     bool is_repeated;
 };
 
-/* Reads the answer to a write of one thing. 0, or as sl_reply_check(). */
+/* Parses the answer to a write of one item. 0, or as sl_reply_check(). */
 SL_EXPORT int sl_write_reply(const struct redisReply *reply, struct sl_written *ret_written,
                              struct failure *reterr);
 
-/* Reads the answer to a write of `count` things: how each ended is then read with
- * sl_write_many_at(). 0, or as sl_reply_check(). */
+/* Parses the answer to a write of `count` items; sl_write_many_at() returns the result of each. 0,
+ * or as sl_reply_check(). */
 SL_EXPORT int sl_write_many_reply(const struct redisReply *reply, size_t count,
                                   bool *ret_is_repeated, struct failure *reterr);
-/* `i` < count. 0: done, *ret_id as in sl_written; else why not, as sl_reply_check(). */
+/* Requires `i` < count. 0: done, *ret_id as in sl_written; else why not, as sl_reply_check(). */
 SL_EXPORT int sl_write_many_at(const struct redisReply *reply, size_t i, uint64_t *ret_id,
                                struct failure *reterr);

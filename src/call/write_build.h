@@ -1,17 +1,17 @@
-/* src/call/write_build.h - how the builders of writes name users. */
+/* src/call/write_build.h - used by the builders of writes to refer to users. */
 #pragma once
 
 #include "src/call/call_build.h"
 #include "src/call/write.h"
 
-/* A user as the scripts take one: "=ID" or "@FOLDED LOGIN", and where that user lives. */
+/* A user in the form that scripts take, "=ID" or "@FOLDED LOGIN", and the user's shard. */
 struct sl_write_user {
     char text[80];
-    struct sl_slice slice; /* of `text`, which must not move */
+    struct sl_slice slice; /* of `text`; the struct must not be moved */
     uint32_t shard;
 };
 
-/* 0; -EINVAL: no login, or an id of a shard that the database has not. */
+/* 0; -EINVAL: not a login, or an id of a shard that the database does not have. */
 int sl_write_user_init(struct sl_write_user *user, const struct sl_user_ref *ref,
                        const struct sl_meta *meta, struct failure *reterr);
 

@@ -1,10 +1,10 @@
-/* src/database/forms.h - forms of data that older programs cannot read, and how a database gets
- * them.
+/* src/database/forms.h - forms: storage formats that older programs cannot read.
  *
- * What a newer program writes is what older programs read, until `sluice upgrade` has named another
- * form in the field `forms` of every shard's `meta`, with `schema` 2. Programs of before 0.2 refuse
- * the database from then on for its schema, later ones that do not know the form for its name. So a
- * program writes a form only where the shard has it, and reads both. */
+ * Newer programs write the old format until `sluice upgrade` has added the form to the field
+ * `forms` of every shard's `meta`, together with `schema` 2. From then on programs before 0.2
+ * refuse the database because of its schema, and later programs that do not know the form because
+ * of its name. A program writes a form only in shards that have it, and always reads both
+ * formats. */
 #pragma once
 
 #include <stddef.h>
@@ -20,23 +20,23 @@ struct redisReply;
 enum sl_form { SL_FORM_HOMES, SL_FORM_LIKES, SL_FORMS };
 
 struct sl_form_row {
-    const char *name;    /* in `forms` */
-    const char *meaning; /* half a line */
+    const char *name;    /* as in the field `forms` */
+    const char *meaning; /* half a line of explanation */
 };
 
 const struct sl_form_row *sl_form_at(enum sl_form form);
 
-/* Names with commas between them, or nothing: a bit 1u << form for each. 0; -ESTALE: one that this
- * program does not know. */
+/* Parses a comma-separated list of names, which may be empty, into a bit mask with 1u << form for
+ * each. 0; -ESTALE: a form that this program does not know. */
 int sl_forms_read(struct sl_slice names, unsigned *ret_forms, struct failure *reterr);
 
-/* Asks which forms the shard has. 0; -ENOMEM. */
+/* Reads the forms of a shard. 0; -ENOMEM. */
 int sl_forms_call(struct sl_call *call, const struct sl_meta *meta, uint32_t shard,
                   struct failure *reterr);
-/* Gives the shard these forms, too, for good, and schema 2 even if there are none. May be sent
- * again. 0; -ENOMEM. */
+/* Adds these forms to the shard, permanently, and sets schema 2 even if the list is empty.
+ * Repeatable. 0; -ENOMEM. */
 int sl_upgrade_call(struct sl_call *call, const struct sl_meta *meta, uint32_t shard,
                     unsigned forms, struct failure *reterr);
-/* What both answer: the forms that the shard has then. 0; as sl_forms_read() and sl_reply_check().
- */
+/* The reply to both calls: the forms that the shard has now. 0; errors as sl_forms_read() and
+ * sl_reply_check(). */
 int sl_forms_reply(const struct redisReply *reply, unsigned *ret_forms, struct failure *reterr);

@@ -1,8 +1,10 @@
-/* src/database/use.h - what subjects and addresses have used, counted for all gateways together.
+/* src/database/use.h - how much subjects and addresses have used, counted for all gateways
+ * together.
  *
- * A gateway says now and then that it is there (a round), which tells it who else is, and by which
- * secret all of them name whose use they count. Then it tells what was used since it told last, and
- * hears how much that is with what the others have told. Everything of this expires by itself. */
+ * Each gateway regularly makes a round: it announces itself, and receives the list of the other
+ * gateways and the secret from which all gateways derive the names of accounts. Then it exchanges:
+ * it reports what was used since its last report, and receives the totals of all gateways. All of
+ * this data expires by itself. */
 #pragma once
 
 #include <stddef.h>
@@ -19,26 +21,26 @@ enum {
     SL_USE_RATES = 2,
     SL_USE_SUMS = 3,
     SL_USE_GATEWAY_SIZE = 17, /* 16 hexadecimal digits */
-    SL_USE_SECRET_SIZE = 33,  /* 32 of them */
-    SL_USE_NAME_SIZE = 33,    /* the same */
-    SL_USE_GATEWAYS_MAX = 256 /* that are heard of */
+    SL_USE_SECRET_SIZE = 33,  /* 32 hexadecimal digits */
+    SL_USE_NAME_SIZE = 33,    /* 32 hexadecimal digits */
+    SL_USE_GATEWAYS_MAX = 256 /* that are listed in a round */
 };
 
 #define SL_USE_UNBOUNDED UINT64_MAX
 
-/* Of one account, since it was told last. */
+/* The use of one account since the last report. */
 struct sl_use_news {
     char name[SL_USE_NAME_SIZE];
     struct {
         uint64_t taken, limit, window_ms;
     } rates[SL_USE_RATES];
     uint64_t sums[SL_USE_SUMS];
-    uint64_t streams; /* there are, at this gateway */
+    uint64_t streams; /* open at this gateway */
 };
 
-/* Of all gateways together. */
+/* The use of one account at all gateways together. */
 struct sl_use_heard {
-    uint64_t day; /* since 1970, by the clock of Redis */
+    uint64_t day; /* days since 1970 by the clock of Redis */
     double levels[SL_USE_RATES];
     uint64_t sums[SL_USE_SUMS];
     uint64_t streams_elsewhere;
@@ -46,21 +48,21 @@ struct sl_use_heard {
 
 struct sl_use_round {
     char secret[SL_USE_SECRET_SIZE];
-    char gateways[SL_USE_GATEWAYS_MAX * SL_USE_GATEWAY_SIZE]; /* with commas between them */
+    char gateways[SL_USE_GATEWAYS_MAX * SL_USE_GATEWAY_SIZE]; /* separated by commas */
     unsigned count;
 };
 
-/* `secret`: for the case that there is none. 0; -ENOMEM. */
+/* `secret` is used if there is none yet. 0; -ENOMEM. */
 int sl_use_round_call(struct sl_call *call, const struct sl_meta *meta, const char *gateway,
                       const char *secret, bool leaves, struct failure *reterr);
 /* 0; -EBADMSG, or as sl_reply_check(). */
 int sl_use_round_reply(const struct redisReply *reply, struct sl_use_round *ret_round,
                        struct failure *reterr);
 
-/* `count` accounts of one shard, from 1 on. 0; -ENOMEM. */
+/* Reports `count` accounts of one shard, at least 1. 0; -ENOMEM. */
 int sl_use_exchange_call(struct sl_call *call, const struct sl_meta *meta, uint32_t shard,
                          const char *gateway, const struct sl_use_round *round,
                          const struct sl_use_news *news, size_t count, struct failure *reterr);
-/* Of account `i` of `count`. 0; -EBADMSG, or as sl_reply_check(). */
+/* Reads account `i` of `count`. 0; -EBADMSG, or as sl_reply_check(). */
 int sl_use_exchange_reply(const struct redisReply *reply, size_t count, size_t i,
                           struct sl_use_heard *ret_heard, struct failure *reterr);

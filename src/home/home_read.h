@@ -1,8 +1,8 @@
-/* src/home/home_read.h - read a home timeline: the newest posts by a user and by those the user
- * follows, as far as the user may see them.
+/* src/home/home_read.h - reads a home timeline.
  *
- * A timeline is put together from several shards, so that a read is a few rounds of calls rather
- * than one. In each round all calls may go out together, to one connection or to several:
+ * A home timeline consists of the newest posts by a user and by those whom the user follows, as far
+ * as the user may see them. It is assembled from several shards, so that a read takes a few rounds
+ * of calls. All calls of a round may be sent together, over one or several connections:
  *
  *     r = sl_home_read_new(&read, &meta, &reader, &page, &failure);
  *     while (r == 0 && sl_home_read_calls(read, &calls, &count, &failure) == 0 && count > 0) {
@@ -15,13 +15,13 @@
  *         show(sl_home_read_at(read, i));
  *     sl_home_read_free(read);
  *
- * sl_home_run() does this on a link. One round is enough when all who are followed live in the
- * reader's shard and the page is kept there or is found among 250 of them; another shard makes it
- * two; the end of a full timeline, two to six.
+ * sl_home_run() does this on a link. One round is enough if all followed users are in the reader's
+ * shard, and the page is stored there or there are at most 250 of them. Other shards make it two.
+ * The end of a full timeline takes two to six.
  *
- * The setting `timeline` says how posts come to be there (enum sl_timeline in settings.h); all give
- * the same timeline. Who reads counts as active for as long as `home-away` says: to others nothing
- * is pushed, and their timelines are put together anew when they come back. */
+ * The setting `timeline` says how posts get onto timelines (enum sl_timeline in settings.h); the
+ * result is the same. A reader counts as active for `home-away` after a read. Nothing is pushed to
+ * other users; their timelines are assembled again when they return. */
 #pragma once
 
 #include <stdbool.h>
@@ -43,29 +43,29 @@ enum { SL_HOME_PAGE_MAX = 200 };
 struct sl_home_page {
     uint64_t before, after;
     size_t limit; /* 1 .. SL_HOME_PAGE_MAX */
-    bool is_bare; /* rows may be bare: there is a cache (src/cache/cached_rows.h) */
+    bool is_bare; /* rows may be bare, because the caller has a cache (src/cache/cached_rows.h) */
 };
 
-/* 0; -EINVAL: no such reader or page can be; -ENOMEM. */
+/* 0; -EINVAL: invalid reader or page; -ENOMEM. */
 SL_EXPORT int sl_home_read_new(struct sl_home_read **ret_read, const struct sl_meta *meta,
                                const struct sl_user_ref *reader, const struct sl_home_page *page,
                                struct failure *reterr);
 SL_EXPORT void sl_home_read_free(struct sl_home_read *read);
 
-/* The calls of the next round, which live until the one after it; 0 of them: the page is there.
- * Every call of the round before has been answered. 0; -ENOMEM. */
+/* Returns the calls of the next round, valid until the next call of this function; 0 calls: the
+ * page is complete. All calls of the previous round must have been answered. 0; -ENOMEM. */
 SL_EXPORT int sl_home_read_calls(struct sl_home_read *read, struct sl_call **ret_calls,
                                  size_t *ret_count, struct failure *reterr);
-/* The reply to call `i` of the round, in any order; it is copied from. 0; -ENOENT: there is no such
- * reader; -EBADMSG; -ENOMEM; else as sl_reply_check(). After a failure the read can be freed only.
- */
+/* Takes the reply to call `i` of the round, in any order, and copies what it needs. 0; -ENOENT: no
+ * such reader; -EBADMSG; -ENOMEM; else as sl_reply_check(). After a failure the read can only be
+ * freed. */
 SL_EXPORT int sl_home_read_take(struct sl_home_read *read, size_t i, const struct redisReply *reply,
                                 struct failure *reterr);
 
-/* The page: rows, newest first. The next page is the one before the last of them. */
+/* The rows of the page, newest first. The next page is the one before its last row. */
 SL_EXPORT size_t sl_home_read_count(const struct sl_home_read *read);
 SL_EXPORT const struct sl_post_row *sl_home_read_at(const struct sl_home_read *read, size_t i);
 
-/* A whole read on a link. 0; a negative errno of any of the above. */
+/* Does a whole read on a link. 0; a negative errno of any of the above. */
 SL_EXPORT int sl_home_run(struct sl_redis_link *link, struct sl_home_read *read,
                           struct failure *reterr);

@@ -1,6 +1,6 @@
-/* src/home/home_sets.h - what decides whose posts belong on a user's home stream.
+/* src/home/home_sets.h - the sets of users that decide whose posts belong on a user's home stream.
  *
- * Read by a gateway once for each user who is on a home stream, and kept current by events. */
+ * A gateway reads them once for each user with a home stream, and updates them by events. */
 #pragma once
 
 #include <stddef.h>
@@ -15,23 +15,23 @@
 struct redisReply;
 
 enum sl_home_set {
-    SL_HOME_FOLLOWED,  /* by the user */
-    SL_HOME_HIDDEN_BY, /* these hide from the user */
-    SL_HOME_MUTED,     /* by the user */
+    SL_HOME_FOLLOWED,  /* whom the user follows */
+    SL_HOME_HIDDEN_BY, /* who hides from the user */
+    SL_HOME_MUTED,     /* whom the user has muted */
     SL_HOME_SETS,
 };
 
-/* The ids of all sets behind each other: those of `set` from begin[set] to begin[set + 1]. */
+/* The ids of all sets, concatenated: those of `set` are from begin[set] to begin[set + 1]. */
 struct sl_home_sets {
     size_t begin[SL_HOME_SETS + 1];
 };
 
-/* All sets as they are at one moment. 0; -EINVAL: no id of this database; -ENOMEM. */
+/* Reads all sets at the same moment. 0; -EINVAL: not an id of this database; -ENOMEM. */
 SL_EXPORT int sl_home_sets_call(struct sl_call *call, const struct sl_meta *meta, uint64_t user,
                                 struct failure *reterr);
 /* 0, or as sl_reply_check(). */
 SL_EXPORT int sl_home_sets_reply(const struct redisReply *reply, struct sl_home_sets *ret_sets,
                                  struct failure *reterr);
-/* `i` < begin[SL_HOME_SETS]. An id as decimal text; the slice is the reply's. */
+/* An id as decimal text, a slice of the reply. Requires `i` < begin[SL_HOME_SETS]. */
 SL_EXPORT struct sl_slice sl_home_sets_at(const struct redisReply *reply,
                                           const struct sl_home_sets *sets, size_t i);

@@ -1,17 +1,18 @@
-/* src/model/audience.h - for whom is a post?
+/* src/model/audience.h - the audience of a post: parsing, checking, and the part of the visibility
+ * rule that depends on it.
  *
- * An audience is a word that is kept with the post and carried by its events:
+ * An audience is a text that is stored with the post and carried by its events:
  *
- *     public            everybody; such a post alone reaches the public streams
- *     followers         those who follow the author
- *     only:ID,ID,...    these users
- *     except:ID,ID,...  every user but these
- *     followers-except:ID,ID,...  those who follow the author, but these
+ *     public                      everybody; only public posts reach the public streams
+ *     followers                   users who follow the author
+ *     only:ID,ID,...              these users
+ *     except:ID,ID,...            everybody but these users
+ *     followers-except:ID,ID,...  followers of the author, but not these
  *
- * The author is always among them. Who may see a post depends on its audience, on whom the author
- * hides from, and on whom the reader has muted: may_see() in src/scripts/common.lua decides for all
- * that reads or pushes posts. This is the audience's part of that rule for whoever has a post and
- * no Redis, such as a gateway. */
+ * The author always belongs to the audience. Whether a user may see a post depends on the audience,
+ * on whom the author hides from, and on whom the reader has muted. may_see() in
+ * src/scripts/common.lua decides this for all reads and pushes. The functions here implement the
+ * part that concerns the audience, for callers that have a post but no Redis, such as a gateway. */
 #pragma once
 
 #include <stdbool.h>
@@ -27,21 +28,23 @@ struct buffer;
 
 enum { SL_AUDIENCE_USERS_MAX = 500 };
 
-/* 0; -EINVAL: none of the above, or a list that is empty, too long, or holds something else than
- * ids of this database. */
+/* Checks that the text is an audience. 0; -EINVAL: it has none of the forms above, or its list is
+ * empty, too long, or contains something that is not an id of this database. */
 SL_EXPORT int sl_audience_check(struct sl_slice audience, const struct sl_meta *meta,
                                 struct failure *reterr);
 
-/* People write logins: "only:@ada,12" is an audience of ids once those have been looked up.
+/* Finds the logins in an audience written by a person, such as "only:@ada,12". Once they have been
+ * looked up, sl_audience_with_ids() replaces them.
  *
- * The logins of a list, without their @, in order. 0, *ret_count may be 0; -EINVAL: too many. */
+ * Fills `ret_logins` with the logins of the list in order, without their @. 0; *ret_count may be 0;
+ * -EINVAL: too many. */
 SL_EXPORT int sl_audience_logins(struct sl_slice audience,
                                  struct sl_slice ret_logins[static SL_AUDIENCE_USERS_MAX],
                                  size_t *ret_count, struct failure *reterr);
-/* Appends the audience with an id of `ids` in the place of each of its logins. */
+/* Appends the audience to `text`, with each login replaced by the next id of `ids`. */
 void sl_audience_with_ids(struct buffer *text, struct sl_slice audience, const uint64_t *ids);
 
-/* May `reader`, who is not the author, see a post with this audience (absent: public)? `follows`:
- * the reader follows the author. A reader without an id is somebody unknown. An audience of any
- * other form allows nobody. */
+/* Whether `reader`, who is not the author, may see a post with this audience (absent: public).
+ * `follows`: the reader follows the author. A reader without an id is anonymous. An audience that
+ * is not valid allows nobody. */
 SL_EXPORT bool sl_audience_allows(struct sl_slice audience, struct sl_slice reader, bool follows);

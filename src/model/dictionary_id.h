@@ -1,6 +1,7 @@
-/* src/model/dictionary_id.h - ids of dictionaries of zstd: numbers, as they stand in their frames.
+/* src/model/dictionary_id.h - ids of zstd dictionaries: the numbers that stand in zstd frames.
  *
- * From so many ids, below which zstd's own stand, two bytes of a frame are enough for one. */
+ * Lower ids are reserved for zstd's own dictionaries. Ids in this range take two bytes of a
+ * frame. */
 #pragma once
 
 #include <stdint.h>

@@ -1,9 +1,10 @@
-/* src/model/login.h - what a login may be, when two are the same, and where its user lives.
+/* src/model/login.h - logins: which are valid, how they are compared, and which shard their user is
+ * in.
  *
- * A login is 1 to 64 bytes of UTF-8: letters, marks and numbers of any script, and `_`. It is kept
- * as it was given; compared, and looked up, in its folded form: NFKC_Casefold without the dot that
- * the folding of a Turkish capital I leaves, which is also how filters compare logins. The folded
- * form obeys the same rule: 1 to 64 bytes of letters, marks, numbers and `_`. */
+ * A login is 1 to 64 bytes of UTF-8: letters, marks and numbers of any script, and `_`. It is
+ * stored as it was given. Logins are compared and looked up in their folded form: NFKC_Casefold,
+ * without the dot that folding a Turkish capital I leaves. Filters compare logins in the same way.
+ * The folded form obeys the same rule: 1 to 64 bytes of letters, marks, numbers and `_`. */
 #pragma once
 
 #include <stdint.h>
@@ -14,8 +15,8 @@
 
 enum { SL_LOGIN_SIZE = 64 };
 
-/* Writes the folded form, not terminated, into `room`. 0; -EINVAL: *reterr says why this is no
- * login; -ENOMEM. */
+/* Writes the folded form into `room`, without a NUL. 0; -EINVAL: not a login, *reterr says why;
+ * -ENOMEM. */
 SL_EXPORT int sl_login_fold(struct sl_slice login, char room[static SL_LOGIN_SIZE],
                             struct sl_slice *ret_folded, struct failure *reterr);
 

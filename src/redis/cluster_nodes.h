@@ -1,9 +1,8 @@
-/* src/redis/cluster_nodes.h - the nodes of a Redis Cluster, with those that have no slots, and the
- * slots that are being moved between them.
+/* src/redis/cluster_nodes.h - all nodes of a Redis Cluster, and the slots being moved between them.
  *
- * For whoever moves shards; to find one src/redis/cluster_map.h is enough. Plain values, no I/O:
- * CLUSTER SHARDS (Redis 7.0) tells the nodes, and in CLUSTER NODES each tells which of its own
- * slots are open. */
+ * Includes nodes without slots. For programs that move shards; to find the node of a shard,
+ * src/redis/cluster_map.h is enough. Plain values without I/O: CLUSTER SHARDS (Redis 7.0) returns
+ * the nodes, and CLUSTER NODES of each node says which of its own slots are open. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,8 +21,8 @@ struct sl_cluster_node {
     char id[SL_CLUSTER_ID_SIZE];
     struct sl_redis_endpoint endpoint; /* an empty host: the cluster has no name for it */
     bool is_master, is_online;
-    bool is_failed;  /* neither: it is loading, which of a replica may be old news */
-    uint64_t shards; /* of a master, those whose slots it has: bit S is shard S */
+    bool is_failed;  /* neither online nor loading; for a replica this may be outdated */
+    uint64_t shards; /* of a master: the shards whose slots it has; bit S is shard S */
 };
 
 struct sl_cluster_nodes {
@@ -33,20 +32,20 @@ struct sl_cluster_nodes {
 
 void sl_cluster_nodes_done(struct sl_cluster_nodes *nodes);
 
-/* What CLUSTER SHARDS says. `asked` is the node that answered; with `is_tls` the ports are those
- * for TLS. 0: *ret_nodes is the caller's; -EBADMSG: no such answer; -ENOMEM; else as
- * sl_reply_check(). */
+/* Reads the reply to CLUSTER SHARDS. `asked` is the node that answered; with `is_tls` the ports are
+ * those for TLS. 0: call sl_cluster_nodes_done() at the end; -EBADMSG: not a valid answer; -ENOMEM;
+ * else as sl_reply_check(). */
 int sl_cluster_nodes_reply(const struct redisReply *reply, const struct sl_redis_endpoint *asked,
                            bool is_tls, struct sl_cluster_nodes *ret_nodes, struct failure *reterr);
 
-/* Of one node, by shard: the id of the node that its slot goes to, or comes from; empty where it
- * stays. */
+/* The open slots of one node, by shard: the id of the node that the slot is migrating to, or is
+ * imported from; empty if the slot is not open. */
 struct sl_open_slots {
-    uint64_t owned; /* the shards whose slots it has: bit S is shard S */
+    uint64_t owned; /* the shards whose slots the node has; bit S is shard S */
     char migrating[SL_SHARDS_MAX][SL_CLUSTER_ID_SIZE];
     char importing[SL_SHARDS_MAX][SL_CLUSTER_ID_SIZE];
 };
 
-/* What CLUSTER NODES says of the node that answers. 0; as above. */
+/* Reads what the reply to CLUSTER NODES says about the node that answered. 0; errors as above. */
 int sl_cluster_open_slots_reply(const struct redisReply *reply, struct sl_open_slots *ret_slots,
                                 struct failure *reterr);

@@ -1,22 +1,23 @@
-/* src/redis/redis_address.h - where Redis is: an URL, taken apart.
+/* src/redis/redis_address.h - parses the URL of a Redis.
  *
  *     redis://[user:password@]host[:port][/db]     unix:///path/to/socket[?db=N]
  *     redis+sentinel://[user:password@]host[:port][,host[:port]...]/master-name
  *         [?db=N][&sentinel-user=...][&sentinel-password=...]
  *     redis+cluster://[user:password@]host[:port][,host[:port]...]
  *
- * With sentinels, user and password are those of the Redis; which one it is, they are asked
- * (src/redis/sentinel.h). The nodes of a cluster that are named are those to be asked for all
- * others. User, password and path are percent-decoded, an IPv6 host stands in
- * brackets. No message ever holds a password.
+ * With sentinels, user and password are those of the Redis itself, whose address the sentinels know
+ * (src/redis/sentinel.h). For a cluster, the named nodes are asked for all others. User, password
+ * and path are percent-decoded; an IPv6 host is written in brackets. No error message contains a
+ * password.
  *
- * rediss:// and rediss+sentinel:// are the same over TLS, to the sentinels, too. Behind the
- * question mark may stand, with & between them:
+ * rediss://, rediss+sentinel:// and rediss+cluster:// are the same over TLS, also to the sentinels.
+ * These options may follow a question mark, joined by &:
  *
- *     ssl-ca=/file         who may have signed the certificate of Redis; else whom this machine
- * trusts ssl-cert=/file       our own certificate, where Redis wants one, with those that lead to
- * its ssl-key=/file        authority; and its key ssl-name=name        what the certificate of
- * Redis must be for, when that is not the host */
+ *     ssl-ca=/file       the authorities that may have signed the certificate of Redis; by default
+ *                        those that this machine trusts
+ *     ssl-cert=/file     a client certificate and its chain, if Redis requires one
+ *     ssl-key=/file      the key of the client certificate
+ *     ssl-name=name      the name that the certificate of Redis must have, if it is not the host */
 #pragma once
 
 #include <stdbool.h>
@@ -39,8 +40,8 @@ struct sl_redis_login {
     char password[512]; /* empty: none */
 };
 
-/* Absolute paths, and a name or an IP address; each may be empty. `cert` and `key` need each other.
- */
+/* Absolute paths, and a name or an IP address. Each may be empty; `cert` and `key` need each
+ * other. */
 struct sl_redis_tls_files {
     char ca[SL_REDIS_PATH_SIZE];
     char cert[SL_REDIS_PATH_SIZE], key[SL_REDIS_PATH_SIZE];
@@ -48,25 +49,25 @@ struct sl_redis_tls_files {
 };
 
 struct sl_redis_address {
-    struct sl_redis_endpoint endpoint; /* empty when `path` is set; with sentinels: not known yet;
-                                          of a cluster: empty */
-    char path[108];                    /* unix socket; empty otherwise */
+    struct sl_redis_endpoint endpoint; /* empty if `path` is set, for a cluster, and for sentinels
+                                          as long as it is not known */
+    char path[108];                    /* Unix socket; empty otherwise */
     struct sl_redis_login login;
     uint32_t db;
 
-    uint32_t sentinel_count; /* 0: the endpoint is fixed */
+    uint32_t sentinel_count; /* 0: no sentinels */
     struct sl_redis_endpoint sentinels[SL_REDIS_SENTINELS_MAX];
     struct sl_redis_login sentinel_login;
     char master_name[64];
 
-    uint32_t seed_count; /* 0: no cluster */
+    uint32_t seed_count; /* 0: not a cluster */
     struct sl_redis_endpoint seeds[SL_REDIS_SEEDS_MAX];
 
     bool is_tls;
     struct sl_redis_tls_files tls;
 };
 
-/* Enough for every address: hosts or percent-encoded paths, ports, names, number. */
+/* Enough for every address: hosts or percent-encoded paths, ports, names, a number. */
 enum { SL_REDIS_ADDRESS_TEXT_SIZE = 2304 + 4 * (3 * SL_REDIS_PATH_SIZE + 16) };
 
 /* 0; -EINVAL: *reterr says what is wrong, without the password. */
@@ -78,11 +79,11 @@ SL_EXPORT bool sl_redis_endpoint_equals(const struct sl_redis_endpoint *a,
 
 enum { SL_REDIS_ENDPOINT_TEXT_SIZE = 272 };
 
-/* host:port or [v6]:port, NUL-terminated. */
+/* Writes host:port or [v6]:port, and a NUL. */
 SL_EXPORT void sl_redis_endpoint_print(const struct sl_redis_endpoint *endpoint, char *room,
                                        size_t room_size);
 
-/* The URL without user and password, NUL-terminated, for messages and the ready line; it parses
- * to the same address. Cut off when `room_size` is too small. */
+/* Writes the URL without user and password, and a NUL, for messages and the ready line. It parses
+ * to the same address. Truncated if `room_size` is too small. */
 SL_EXPORT void sl_redis_address_print(const struct sl_redis_address *address, char *room,
                                       size_t room_size);

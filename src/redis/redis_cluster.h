@@ -1,10 +1,10 @@
-/* src/redis/redis_cluster.h - the nodes of a Redis Cluster, for a link: which one has a shard, and
+/* src/redis/redis_cluster.h - the nodes of a Redis Cluster for a link: which one holds a shard, and
  * a connection to it.
  *
- * Where the shards are is asked when it is not known or in doubt: of a node that is known, or where
- * none answers of a seed. A node that says that a shard has moved is believed at once. A node is
- * believed only if it holds the database that is expected: addresses are given to others, and a
- * client with an old one must not write into their database. */
+ * If the map of the shards is unknown or doubtful, a known node is asked, or if none answers, a
+ * seed. A redirection by a node is followed at once. A node is accepted only if it holds the
+ * expected database: addresses can be reassigned, and a client with an old address must not write
+ * to another database. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,42 +21,43 @@
 struct redisReply;
 struct sl_redis_cluster;
 
-/* `address` outlives this and is not copied. NULL: out of memory. */
+/* `address` is borrowed as long as the cluster exists. NULL: out of memory. */
 struct sl_redis_cluster *sl_redis_cluster_new(const struct sl_redis_address *address,
                                               uint32_t connect_ms, uint32_t answer_ms);
 void sl_redis_cluster_free(struct sl_redis_cluster *cluster);
 
-/* From now on nodes that hold another database are refused. */
+/* From now on, nodes that hold another database are refused. */
 void sl_redis_cluster_expect(struct sl_redis_cluster *cluster, const struct sl_meta *meta);
 
-/* Something was not where it was thought to be: to be asked anew. */
+/* Marks the map as doubtful, so that it is asked for again. */
 void sl_redis_cluster_doubt(struct sl_redis_cluster *cluster);
-/* Asks where the shards are, if that is in doubt and was not asked a moment ago. 0: what is known
- * may be used; -ECONNREFUSED: nobody has ever answered; -ENOTSUP: it is no cluster; another errno:
- * we are refused. */
+/* Asks for the map if it is doubtful and was not asked for a moment ago. 0: the map may be used;
+ * -ECONNREFUSED: no node has ever answered; -ENOTSUP: not a cluster; another errno: the login was
+ * refused. */
 int sl_redis_cluster_refresh(struct sl_redis_cluster *cluster, struct failure *reterr);
 
-/* A shard is nobody's in the map. A node may be the last to hear who has it, so every other one
- * that is known, and every seed, is asked what the map lacks: once, until there is a new map.
- * Whether somebody is known to have the shard now. */
+/* Looks for a shard that has no node in the map. Since some nodes hear of changes late, all known
+ * nodes and seeds are asked for what the map lacks; once, until there is a new map. Returns whether
+ * the node of the shard is known now. */
 bool sl_redis_cluster_seek(struct sl_redis_cluster *cluster, uint32_t shard);
 
-/* The nodes that have shards: node->shards. Good until the next call of this header. */
+/* The nodes that have shards, see node->shards. Valid until the next call of a function of this
+ * header. */
 size_t sl_redis_cluster_count(const struct sl_redis_cluster *cluster);
 struct sl_redis_node *sl_redis_cluster_at(struct sl_redis_cluster *cluster, size_t i);
-/* NULL: nobody is known to have the shard. */
+/* NULL: no node is known to hold the shard. */
 struct sl_redis_node *sl_redis_cluster_find(struct sl_redis_cluster *cluster, uint32_t shard);
 
-/* Connects a node that is not connected. 0; -ECONNREFUSED: it is away, not ready, or holds another
- * database, which may pass; another errno: we are refused. */
+/* Connects a node that is not connected. 0; -ECONNREFUSED: it is down, not ready, or holds another
+ * database, all of which may be temporary; another errno: the login was refused. */
 int sl_redis_cluster_connect(struct sl_redis_cluster *cluster, struct sl_redis_node *node,
                              struct failure *reterr);
 
-/* What a node answered for the shard: another one has it. */
+/* Records the answer of a node that another one holds the shard. */
 void sl_redis_cluster_move(struct sl_redis_cluster *cluster, uint32_t shard,
                            const struct sl_redis_endpoint *endpoint);
-/* Asks the node at `endpoint` about a plain command whose key has been moved there already, while
- * its slot has not. 0; -ECONNREFUSED: it was not asked; -EIO. */
+/* Sends a plain command to the node at `endpoint`, because its key has already been moved there but
+ * the slot has not. 0; -ECONNREFUSED: it was not sent; -EIO. */
 int sl_redis_cluster_ask(struct sl_redis_cluster *cluster, const struct sl_redis_endpoint *endpoint,
                          const struct sl_call *call, struct redisReply **ret_reply,
                          struct failure *reterr);

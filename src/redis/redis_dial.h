@@ -1,5 +1,6 @@
-/* src/redis/redis_dial.h - opening a blocking connection: to Redis, or to a sentinel. Where nobody
- * accepts, or the connection breaks, the functions fail with -ECONNREFUSED. */
+/* src/redis/redis_dial.h - opens blocking connections to Redis or a sentinel.
+ *
+ * The functions fail with -ECONNREFUSED if nobody accepts or the connection breaks. */
 #pragma once
 
 #include <stdint.h>
@@ -10,21 +11,21 @@
 struct redisReply;
 struct sl_redis_connection;
 
-/* To the unix socket of `address`, or where it has none to the first address of `endpoint` that
- * accepts; over TLS when `address` says so. 0: *ret_connection is the caller's to close; as
- * sl_redis_connection_open_take(), sl_redis_tls_new(). */
+/* Connects to the Unix socket of `address`, or without one to the first address of `endpoint` that
+ * accepts; over TLS if `address` says so. The caller closes *ret_connection. 0; errors as
+ * sl_redis_connection_open_take() and sl_redis_tls_new(). */
 int sl_redis_dial(const struct sl_redis_address *address, const struct sl_redis_endpoint *endpoint,
                   uint32_t connect_ms, uint32_t answer_ms,
                   struct sl_redis_connection **ret_connection, struct failure *reterr);
 
-/* Sends a command of the greeting. 0: *ret_reply is no error, and the caller's. */
+/* Sends a command of the handshake. 0: *ret_reply is not an error; the caller frees it. */
 int sl_redis_ask(struct sl_redis_connection *connection, int argc, const char *const *argv,
                  const size_t *argvlen, struct redisReply **ret_reply, struct failure *reterr);
 
-/* The same where only success counts. */
+/* Like sl_redis_ask(), if only success matters. */
 int sl_redis_greet(struct sl_redis_connection *connection, int argc, const char *const *argv,
                    struct failure *reterr);
 
-/* 0 where there is nothing to log in with, too. */
+/* Logs in; 0 also if there are no credentials. */
 int sl_redis_log_in(struct sl_redis_connection *connection, const struct sl_redis_login *login,
                     struct failure *reterr);

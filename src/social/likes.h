@@ -1,4 +1,4 @@
-/* src/social/likes.h - who likes a post. */
+/* src/social/likes.h - liking posts, and the lists of likes. */
 #pragma once
 
 #include <stdint.h>
@@ -6,12 +6,14 @@
 #include "src/call/write.h"
 #include "src/social/user_list.h"
 
-/* `user` likes `post`, or does not any more. It makes no event. The answer (sl_write_reply) holds
- * an id, 0 when it was so already; -ENOENT: no such post, or the user may not see it.
+/* Makes `user` like `post`, or not any more. There is no event. The answer (sl_write_reply)
+ * contains an id, 0 if nothing had to be changed; -ENOENT: no such post, or the user may not see
+ * it.
  *
- * A like is kept with the post. When the user lives in another shard, whether there is such a user
- * is for the caller to know (sl_user_find_call()).
- * 0; -EXDEV: the user lives elsewhere and only the login is given; -EINVAL; -ENOMEM. */
+ * A like is stored with the post. If the user is in another shard, the caller must know that the
+ * user exists (sl_user_find_call()).
+ *
+ * 0; -EXDEV: the user is in another shard and only the login is given; -EINVAL; -ENOMEM. */
 SL_EXPORT int sl_like_call(struct sl_call *call, const struct sl_meta *meta,
                            struct sl_slice request_id, const struct sl_user_ref *user,
                            uint64_t post, struct failure *reterr);
@@ -19,10 +21,9 @@ SL_EXPORT int sl_unlike_call(struct sl_call *call, const struct sl_meta *meta,
                              struct sl_slice request_id, const struct sl_user_ref *user,
                              uint64_t post, struct failure *reterr);
 
-/* The same change of what the user likes, in the user's shard: to be sent before those above where
- * the post lives in another, where the user has to be looked up anyway: the answer is a
- * sl_user_find_reply(). Where both live in one shard, nothing is to be sent. 0; -EINVAL; -ENOMEM.
- */
+/* Makes the same change to the list of what the user likes, in the user's shard. Needed only if the
+ * post is in another shard. Send it before the calls above. It also looks up the user: read the
+ * answer with sl_user_find_reply(). 0; -EINVAL; -ENOMEM. */
 SL_EXPORT int sl_like_note_call(struct sl_call *call, const struct sl_meta *meta,
                                 const struct sl_user_ref *user, uint64_t post,
                                 struct failure *reterr);
@@ -30,10 +31,10 @@ SL_EXPORT int sl_unlike_note_call(struct sl_call *call, const struct sl_meta *me
                                   const struct sl_user_ref *user, uint64_t post,
                                   struct failure *reterr);
 
-/* What `user` likes, newest like first. The list may hold posts that are gone, that the user may
- * not see any more or does not like any more (sl_included_call() tells), and lacks likes of before
- * version 0.2 unless the database has the form `likes` (src/database/forms.h). 0; -EINVAL: no such
- * user or page can be; -ENOMEM. */
+/* Lists the posts that `user` likes, newest like first. The list may contain posts that are
+ * deleted, that the user may no longer see, or no longer likes (sl_included_call() tells). Likes
+ * made before version 0.2 are missing unless the database has the form `likes`
+ * (src/database/forms.h). 0; -EINVAL: invalid user or page; -ENOMEM. */
 SL_EXPORT int sl_liked_list_call(struct sl_call *call, const struct sl_meta *meta,
                                  const struct sl_user_ref *user, const struct sl_page *page,
                                  struct failure *reterr);
@@ -42,7 +43,7 @@ SL_EXPORT int sl_liked_list_reply(const struct redisReply *reply, size_t *ret_co
                                   struct failure *reterr);
 
 struct sl_liked_post {
-    uint64_t position; /* the id of the like, which is a time */
+    uint64_t position; /* the id of the like, which contains its time */
     uint64_t post;
 };
 
@@ -50,7 +51,7 @@ struct sl_liked_post {
 SL_EXPORT int sl_liked_list_at(const struct redisReply *reply, size_t i,
                                struct sl_liked_post *ret_liked, struct failure *reterr);
 
-/* Who likes `post`; the answer is a sl_user_list_reply(). How many do stands in the post's row
- * (sl_posts_calls()). 0; -EINVAL: no such reader, post or page can be; -ENOMEM. */
+/* Lists the users who like `post`. The reply is read with sl_user_list_reply(). Their number is in
+ * the post's row (sl_posts_calls()). 0; -EINVAL: invalid reader, post or page; -ENOMEM. */
 SL_EXPORT int sl_like_list_call(struct sl_call *call, const struct sl_meta *meta, uint64_t reader,
                                 uint64_t post, const struct sl_page *page, struct failure *reterr);

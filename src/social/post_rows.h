@@ -1,4 +1,4 @@
-/* src/social/post_rows.h - read posts: by their ids, a user's, the comments of one. */
+/* src/social/post_rows.h - reads posts by id, the posts of a user, and the comments of a post. */
 #pragma once
 
 #include <stddef.h>
@@ -12,46 +12,47 @@
 
 struct redisReply;
 
-/* All that is shown of a post. A bare row, which only those get who ask for it, lacks `json`: a
- * cache is to have the rest of it (src/cache/cached_rows.h). */
+/* A post with everything that is shown of it. A bare row, which is returned only if requested,
+ * lacks `json`, because a cache has the rest (src/cache/cached_rows.h). */
 struct sl_post_row {
-    uint64_t id;          /* its position in lists, too */
-    struct sl_slice json; /* the post as in its event; the author's name is the one of now */
+    uint64_t id;          /* also its position in lists */
+    struct sl_slice json; /* as in the post's event, but with the author's current name */
     uint64_t likes, comments;
     uint64_t author;             /* of a bare row; else 0 */
-    struct sl_slice login, name; /* the author's; the same */
+    struct sl_slice login, name; /* of the author, in a bare row */
 };
 
-/* `count` posts in one round trip, as `reader` may see them. 0; -EINVAL: one of them, or the
- * reader, is no id of this database; -ENOMEM. */
+/* Reads `count` posts in one round trip, as far as `reader` may see them. 0; -EINVAL: the reader or
+ * a post is not an id of this database; -ENOMEM. */
 SL_EXPORT int sl_posts_calls(struct sl_shard_calls *calls, const struct sl_meta *meta,
                              uint64_t reader, const uint64_t *posts, size_t count,
                              struct failure *reterr);
-/* The same for one post, in one call whose reply has one row. */
+/* The same for one post: one call, whose reply has one row. */
 SL_EXPORT int sl_post_row_call(struct sl_call *call, const struct sl_meta *meta, uint64_t reader,
                                uint64_t post, struct failure *reterr);
-/* One call's reply: are there rows for `count` posts? 0, or as sl_reply_check(). */
+/* Checks that a reply has rows for `count` posts. 0, or as sl_reply_check(). */
 SL_EXPORT int sl_posts_reply(const struct redisReply *reply, size_t count, struct failure *reterr);
-/* Row `i` < count of a reply that sl_posts_reply() accepted; the slices are the reply's.
- * 0; -ENOENT: there is no such post, or the reader may not see it; -EBADMSG. */
+/* Row `i` < count of a reply that sl_posts_reply() accepted. The slices are those of the reply. 0;
+ * -ENOENT: no such post, or the reader may not see it; -EBADMSG. */
 SL_EXPORT int sl_posts_at(const struct redisReply *reply, size_t i, struct sl_post_row *ret_row,
                           struct failure *reterr);
 
-/* What `user` has posted. 0; -EINVAL: no such reader, user or page can be; -ENOMEM. */
+/* Lists the posts of `user`. 0; -EINVAL: invalid reader, user or page; -ENOMEM. */
 SL_EXPORT int sl_post_list_call(struct sl_call *call, const struct sl_meta *meta, uint64_t reader,
                                 const struct sl_user_ref *user, const struct sl_page *page,
                                 struct failure *reterr);
-/* The posts that answer `post`. 0; -EINVAL; -ENOMEM. */
+/* Lists the posts that reply to `post`. 0; -EINVAL; -ENOMEM. */
 SL_EXPORT int sl_comment_list_call(struct sl_call *call, const struct sl_meta *meta,
                                    uint64_t reader, uint64_t post, const struct sl_page *page,
                                    struct failure *reterr);
-/* *ret_count rows, each then read with sl_post_list_at(): up to the limit as long as there are that
- * many. 0; -ENOENT: no such user, or post; else as sl_reply_check(). */
+/* *ret_count rows, which sl_post_list_at() returns; fewer than the limit only at the end of the
+ * list. 0; -ENOENT: no such user, or post; else as sl_reply_check(). */
 SL_EXPORT int sl_post_list_reply(const struct redisReply *reply, size_t *ret_count,
                                  struct failure *reterr);
-/* Some rows have the id only, `json` is absent and `author` 0: comments of another shard, and posts
- * behind 500 that were passed over because the reader may not see them, of which sl_posts_calls()
- * tells the rest, or -ENOENT when there is nothing to be seen; and what the archive may have
- * (src/archive/archived.h). The slices are the reply's. 0; -EBADMSG. */
+/* Reads row `i`. Some rows contain only the id (`json` is absent and `author` is 0): comments in
+ * another shard; posts that follow 500 posts that the reader may not see; and posts that the
+ * archive may have (src/archive/archived.h). Read the first two with sl_posts_calls(), which
+ * answers -ENOENT if there is nothing to be seen. The slices are those of the reply. 0;
+ * -EBADMSG. */
 SL_EXPORT int sl_post_list_at(const struct redisReply *reply, size_t i, struct sl_post_row *ret_row,
                               struct failure *reterr);

@@ -1,8 +1,8 @@
-/* src/social/privacy.h - from whom does a user hide, and whom does a user not want to see?
+/* src/social/privacy.h - hiding from users and muting them.
  *
- * Whom `user` hides from does not see the user's posts any more: neither in reads nor on a home
- * timeline or home stream. Whom `user` mutes is not shown to the user there. Both leave the public
- * streams as they are, which are the same for everyone, and both leave the graph as it is. */
+ * A user from whom `user` hides no longer sees the posts of `user`, neither in reads nor on home
+ * timelines and home streams. A user whom `user` mutes is no longer shown to `user` there. Neither
+ * changes the public streams, which are the same for everybody, nor who follows whom. */
 #pragma once
 
 #include "src/call/call.h"
@@ -11,12 +11,12 @@
 #include "src/social/user_list.h"
 #include "src/social/users.h"
 
-/* `user` hides from `target`, mutes `target`, or ends it. The answer (sl_write_reply) holds the id
- * of the event, which only gateways get; 0 when it was so already.
+/* Makes `user` hide from `target`, or mute `target`, or ends it. The answer (sl_write_reply)
+ * contains the id of the event, which only gateways receive; 0 if nothing had to be changed.
  *
- * The target is given as to sl_follow_call(): for one of another shard the id, and login and name
- * if they are known. 0; -EXDEV: the target lives elsewhere and only its login is given; -EINVAL;
- * -ENOMEM. */
+ * The target is passed as to sl_follow_call(): for one in another shard the id, and login and name
+ * if they are known. 0; -EXDEV: the target is in another shard and only its login is given;
+ * -EINVAL; -ENOMEM. */
 SL_EXPORT int sl_hide_call(struct sl_call *call, const struct sl_meta *meta,
                            struct sl_slice request_id, const struct sl_user_ref *user,
                            const struct sl_user *target, struct failure *reterr);
@@ -30,8 +30,8 @@ SL_EXPORT int sl_unmute_call(struct sl_call *call, const struct sl_meta *meta,
                              struct sl_slice request_id, const struct sl_user_ref *user,
                              const struct sl_user *target, struct failure *reterr);
 
-/* Whom `user` hides from, and has muted; the answer is a sl_user_list_reply(), whose positions are
- * the users' ids. 0; -EINVAL: no such user or page can be; -ENOMEM. */
+/* Lists the users from whom `user` hides, or whom `user` has muted. The reply is read with
+ * sl_user_list_reply(); positions are the users' ids. 0; -EINVAL: invalid user or page; -ENOMEM. */
 SL_EXPORT int sl_hidden_list_call(struct sl_call *call, const struct sl_meta *meta,
                                   const struct sl_user_ref *user, const struct sl_page *page,
                                   struct failure *reterr);

@@ -1,5 +1,5 @@
-/* src/tasks/comment_task.h - the tasks `comment` and `uncomment`: a post of another shard is
- * answered. */
+/* src/tasks/comment_task.h - the tasks `comment` and `uncomment`: a post replies to a post of
+ * another shard. */
 #pragma once
 
 #include "src/tasks/task_kinds.h"

@@ -1,6 +1,7 @@
-/* src/tasks/task_kinds.h - what is to be done for each kind of task.
+/* src/tasks/task_kinds.h - the kinds of tasks, and what their functions may use.
  *
- * A kind is a name that scripts give to enqueue() and a function that does it, by calls to Redis:
+ * A kind is a name, which scripts pass to enqueue(), and a function that runs the task by calls to
+ * Redis:
  *
  *     static int run(struct sl_worker_thread *thread, const struct sl_task *task,
  *                    struct failure *reterr)
@@ -12,14 +13,15 @@
  *         return sl_worker_thread_apply(thread, &call, r, reterr);
  *     }
  *
- * It may be run again after it was done or cut off at any point, beside itself in another worker,
- * and behind a later task about the same things: none of this may change what is seen in the end.
- * A task of many steps saves where it is (sl_worker_thread_save()) and goes on from task->progress.
+ * A task may be run again after it was completed or interrupted at any point, at the same time in
+ * another worker, and after a later task about the same objects. None of this may change the final
+ * result. A task of many steps saves its progress (sl_worker_thread_save()) and continues from
+ * task->progress.
  *
- * 0: done. A negative errno: it is tried again later, after some tries it is put to the dead
- * letters with *reterr's text. That Redis is away counts for nothing: then the task is run again
- * from its beginning as soon as Redis is back. Nor does a try that the task has put off
- * (sl_worker_thread_put_off()). */
+ * Returns 0: done. A negative errno: the task is tried again later; after its last try it becomes a
+ * dead letter with *reterr as its text. Failures because Redis is away do not count as tries: the
+ * task is run again from its beginning when Redis is back. Neither do tries that the task has put
+ * off (sl_worker_thread_put_off()). */
 #pragma once
 
 #include "base/failure.h"
@@ -38,38 +40,39 @@ typedef int (*sl_task_run_fn)(struct sl_worker_thread *thread, const struct sl_t
 /* NULL: there is no such kind. */
 sl_task_run_fn sl_task_kind_find(struct sl_slice kind);
 
-/* ---- what a task has at hand (src/tasks/worker_thread.c) ---- */
+/* ---- functions for tasks (src/tasks/worker_thread.c) ---- */
 
 const struct sl_meta *sl_worker_thread_meta(const struct sl_worker_thread *thread);
 
 /* Sends a call whose builder returned `built` (below 0: returns that) and waits for the reply,
- * which the caller frees; it may hold an error of the call itself, as its parser tells. Renews the
- * lease when that is due. 0; a negative errno: no reply, the task can only return it. */
+ * which the caller frees. The reply may contain an error of the call, which its parser reports.
+ * Renews the lease when that is due. 0; a negative errno: no reply, the task can only return it. */
 int sl_worker_thread_call(struct sl_worker_thread *thread, struct sl_call *call, int built,
                           struct redisReply **ret_reply, struct failure *reterr);
 
-/* A call whose answer says no more than that it was done; ends the call, too. 0; as
- * above, or as sl_reply_check(). */
+/* Sends a call whose answer only says whether it was done, and ends the call with sl_call_done().
+ * 0; errors as sl_worker_thread_call() and sl_reply_check(). */
 int sl_worker_thread_apply(struct sl_worker_thread *thread, struct sl_call *call, int built,
                            struct failure *reterr);
 
-/* As sl_worker_thread_call() for many in one round trip. On success every reply is there. */
+/* Like sl_worker_thread_call() for many calls in one round trip. On success every reply is
+ * there. */
 int sl_worker_thread_call_many(struct sl_worker_thread *thread, struct sl_call *calls, size_t count,
                                struct redisReply **ret_replies, struct failure *reterr);
 
-/* Keeps how far the task has come: what a later try finds in task->progress. `progress` is not
- * empty. 0; a negative errno, as sl_worker_thread_call(). */
+/* Saves the progress of the task, which a later try finds in task->progress. `progress` must not be
+ * empty. 0; a negative errno as sl_worker_thread_call(). */
 int sl_worker_thread_save(struct sl_worker_thread *thread, const struct sl_task *task,
                           struct sl_slice progress, struct failure *reterr);
 
-/* The archive that the worker was given, opened again where it has been replaced. 0; -ENOTSUP:
- * none; else as sl_worker_archive_open(), and the task has been put off. */
+/* The worker's archive, reopened if it has been replaced. 0; -ENOTSUP: there is none; else as
+ * sl_worker_archive_open(), and the task has been put off. */
 int sl_worker_thread_archive(struct sl_worker_thread *thread, struct sl_archive **ret_archive,
                              struct failure *reterr);
 
-/* The cache that the worker was given; NULL: none. */
+/* The worker's cache; NULL: none. */
 struct sl_cache *sl_worker_thread_cache(struct sl_worker_thread *thread);
 
-/* The task fails now, but for no reason of its own: it is to be tried again later, as often as it
- * takes, while other tasks are run. */
+/* Lets the current try fail without counting it: the task is tried again later, as often as
+ * necessary, while other tasks run. */
 void sl_worker_thread_put_off(struct sl_worker_thread *thread);

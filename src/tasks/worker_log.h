@@ -1,7 +1,7 @@
-/* src/tasks/worker_log.h - how the programs that run workers log what a worker tells.
+/* src/tasks/worker_log.h - logs the news of a worker, for the programs that run workers.
  *
- * What a worker may have to tell very often, tasks that fail, is logged once a second at most for
- * each kind of news; `held_back` says how many lines are missing. */
+ * News that can be frequent, such as failed tasks, is logged at most once a second for each kind;
+ * `held_back` counts the suppressed lines. */
 #pragma once
 
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include "src/tasks/worker.h"
 
 struct sl_worker_log {
-    pthread_mutex_t mutex; /* behind it: */
+    pthread_mutex_t mutex; /* protects `rates` */
     struct log_rate rates[SL_WORKER_NEWS];
 };
 
