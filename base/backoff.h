@@ -1,22 +1,21 @@
-/* base/backoff.h - how long to wait before something that failed is tried again.
+/* base/backoff.h - exponential backoff: how long to wait before the next attempt.
  *
- * Twice as long from try to try, from `first_ms` up to `most_ms`, until a try succeeds:
+ * The wait doubles with each failure, from `first_ms` up to `most_ms`, until an attempt succeeds:
  *
  *     struct backoff backoff = {0};
- *
  *     while (try() < 0)
  *         sleep_ms(backoff_next_ms(&backoff, 20, 1000));      20, 40, 80, ... 1000, 1000
  *     backoff_reset(&backoff);
  *
- * Where many may have lost the same thing at once, each waits between half of that and all of it
- * (backoff_next_spread_ms()), so that they do not come back at once. */
+ * If many may have failed at the same time, use backoff_next_spread_ms(): each waits between half
+ * of that time and all of it, so that they do not retry at the same moment. */
 #pragma once
 
 #include <stdint.h>
 
-/* Starts as {0}. */
+/* Initialize with {0}. */
 struct backoff {
-    uint32_t wait_ms; /* before the last try; 0: there was no failure since the last success */
+    uint32_t wait_ms; /* before the last attempt; 0: no failure since the last success */
 };
 
 static inline void backoff_reset(struct backoff *backoff)
@@ -24,7 +23,7 @@ static inline void backoff_reset(struct backoff *backoff)
     backoff->wait_ms = 0;
 }
 
-/* What backoff_next_ms() would return; changes nothing. */
+/* The result of the next backoff_next_ms(), without advancing. */
 static inline uint32_t backoff_peek_ms(const struct backoff *backoff, uint32_t first_ms,
                                        uint32_t most_ms)
 {
@@ -39,7 +38,7 @@ static inline uint32_t backoff_next_ms(struct backoff *backoff, uint32_t first_m
     return backoff->wait_ms;
 }
 
-/* Some time from half of `ms` to all of it. */
+/* A random time between half of `ms` and `ms`. */
 uint32_t backoff_spread_ms(uint32_t ms);
 
 static inline uint32_t backoff_next_spread_ms(struct backoff *backoff, uint32_t first_ms,

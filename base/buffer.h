@@ -1,8 +1,8 @@
-/* base/buffer.h - bytes that grow.
+/* base/buffer.h - a growing byte buffer.
  *
- * Start from BUFFER_INIT, append, look at `data` and `size`, end with buffer_done(). A failed
- * allocation (or a `limit` reached) makes the buffer `failed`: it keeps what it had, refuses all
- * further appends, and the caller asks once, at the end. */
+ * Initialize with BUFFER_INIT, append, read `data` and `size`, and end with buffer_done(). A failed
+ * allocation, or reaching `limit`, sets `failed`: the buffer keeps its content and refuses all
+ * further appends, so the caller checks only once, at the end. */
 #pragma once
 
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include "base/slice.h"
 
 struct buffer {
-    char *data; /* not terminated; NULL while empty */
+    char *data; /* no NUL at the end; NULL while empty */
     size_t size;
     size_t capacity;
     size_t limit; /* bytes; 0: none */
@@ -23,10 +23,10 @@ struct buffer {
 #define BUFFER_INIT ((struct buffer){NULL, 0, 0, 0, false})
 
 void buffer_done(struct buffer *buffer);
-/* Forgets the content, keeps the memory, clears `failed`. */
+/* Removes the content, keeps the memory, and clears `failed`. */
 void buffer_clear(struct buffer *buffer);
 
-/* Room for `size` more bytes behind data + size; NULL when failed. The caller adds to `size`. */
+/* Makes room for `size` more bytes at data + size; the caller adds to `size`. NULL: failed. */
 char *buffer_reserve(struct buffer *buffer, size_t size);
 void buffer_append(struct buffer *buffer, const void *data, size_t size);
 void buffer_append_slice(struct buffer *buffer, struct sl_slice slice);
@@ -37,9 +37,9 @@ void buffer_append_format(struct buffer *buffer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void buffer_append_vformat(struct buffer *buffer, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
-/* As a JSON string with its quotes: minimal escapes; `text` is valid UTF-8. */
+/* Appends a JSON string with quotes and minimal escapes. `text` must be valid UTF-8. */
 void buffer_append_json_string(struct buffer *buffer, struct sl_slice text);
-/* Drops the first `size` bytes. */
+/* Removes the first `size` bytes. */
 void buffer_consume(struct buffer *buffer, size_t size);
 
 static inline struct sl_slice buffer_slice(const struct buffer *buffer)
@@ -47,5 +47,5 @@ static inline struct sl_slice buffer_slice(const struct buffer *buffer)
     return sl_slice(buffer->data ? buffer->data : "", buffer->size);
 }
 
-/* The content as a C string (a NUL behind it, not counted in size); NULL when failed. */
+/* The content as a C string: adds a NUL that does not count in `size`. NULL: failed. */
 const char *buffer_str(struct buffer *buffer);

@@ -1,4 +1,5 @@
-/* base/clock.h - what time it is. Read once per turn of the loop, then passed on as a parameter. */
+/* base/clock.h - clocks. Read them once per turn of the event loop, and pass the time as a
+ * parameter. */
 #pragma once
 
 #include <stdint.h>
@@ -11,9 +12,9 @@ uint64_t clock_monotonic_us(void); /* the same clock */
 
 #define CLOCK_RFC3339_SIZE sizeof("2026-01-01T00:00:00.000Z")
 
-/* Writes Unix milliseconds as RFC 3339 in UTC with three decimals, NUL-terminated. */
+/* Writes Unix milliseconds as RFC 3339 in UTC with three decimals, and a NUL. */
 void clock_format_rfc3339(uint64_t unix_ms, char ret_text[static CLOCK_RFC3339_SIZE]);
 
-/* Reads an RFC 3339 date-time with `Z` or a numeric offset; fractions beyond milliseconds are cut
- * off, a leap second counts as the second before it. 0; -EINVAL: not one, or before 1970. */
+/* Parses an RFC 3339 date-time with `Z` or a numeric offset. Fractions beyond milliseconds are cut
+ * off; a leap second counts as the second before it. 0; -EINVAL: invalid, or before 1970. */
 int clock_parse_rfc3339(struct sl_slice text, uint64_t *ret_unix_ms);

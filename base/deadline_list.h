@@ -1,15 +1,13 @@
-/* base/deadline_list.h - what has to happen by when, for many things that share one timer.
+/* base/deadline_list.h - deadlines of many objects that share one timer.
  *
- * An intrusive list, sorted by the time at which each member is due. All members of a list wait
- * equally long (`wait_ms`), so that the newest belongs at the end and adding, removing and renewing
- * cost the same however many there are. Members that wait for different times want one list for
- * each time.
+ * An intrusive list, sorted by due time. All members of a list wait for the same time (`wait_ms`),
+ * so new ones belong at the end, and adding, removing and renewing take constant time. Use one list
+ * for each waiting time.
  *
- * The list keeps no time: its owner passes `now_ms`, from any clock that does not go back, and arms
+ * The list has no clock: its owner passes `now_ms`, from any clock that does not go back, and arms
  * one timer for the earliest deadline_list_next_due_ms() of its lists:
  *
  *     struct deadline_list handshakes = DEADLINE_LIST_INIT(handshakes, 10000);
- *
  *     deadline_list_add(&handshakes, &connection->handshake, now_ms);
  *     ...
  *     while ((due = deadline_list_take_due(&handshakes, now_ms)) != NULL)
@@ -32,7 +30,7 @@ struct deadline {
 
 struct deadline_list {
     struct list list;
-    uint32_t wait_ms; /* may be changed: it holds for what is added or renewed from then on */
+    uint32_t wait_ms; /* may be changed; applies to members added or renewed afterwards */
 };
 
 #define DEADLINE_LIST_INIT(name, wait)                                                             \
@@ -61,8 +59,9 @@ static inline bool deadline_is_listed(const struct deadline *deadline)
     return list_contains(&deadline->node);
 }
 
-/* Adds `deadline`, which is in no list, where its due_ms belongs: behind all that are due no later.
- * For members with a time of their own. Costs a step for each member that is due later. */
+/* Inserts `deadline`, which must be in no list, by its due_ms: after all members due at the same
+ * time or earlier. For members with their own due time. Takes one step for each member that is due
+ * later. */
 static inline void deadline_list_insert(struct deadline_list *list, struct deadline *deadline)
 {
     struct list_node *before = list->list.head.previous;
@@ -74,7 +73,7 @@ static inline void deadline_list_insert(struct deadline_list *list, struct deadl
     list_insert_after(&list->list, before, &deadline->node);
 }
 
-/* Due `wait_ms` from now. `deadline` is in no list. */
+/* Adds `deadline`, which must be in no list, with a due time `wait_ms` from now. */
 static inline void deadline_list_add(struct deadline_list *list, struct deadline *deadline,
                                      uint64_t now_ms)
 {
@@ -82,14 +81,14 @@ static inline void deadline_list_add(struct deadline_list *list, struct deadline
     deadline_list_insert(list, deadline);
 }
 
-/* No effect on one that is in no list. If it is in one, then in this one. */
+/* No effect if `deadline` is in no list. It must not be in another list. */
 static inline void deadline_list_remove(struct deadline_list *list, struct deadline *deadline)
 {
     if (deadline_is_listed(deadline))
         list_remove(&list->list, &deadline->node);
 }
 
-/* Due `wait_ms` from now, whether it was in this list before or in none. */
+/* Sets the due time to `wait_ms` from now, whether `deadline` was in this list or in none. */
 static inline void deadline_list_renew(struct deadline_list *list, struct deadline *deadline,
                                        uint64_t now_ms)
 {
@@ -97,7 +96,7 @@ static inline void deadline_list_renew(struct deadline_list *list, struct deadli
     deadline_list_add(list, deadline, now_ms);
 }
 
-/* The one that is due first; NULL: the list is empty. */
+/* The member that is due first; NULL: the list is empty. */
 static inline struct deadline *deadline_list_first(const struct deadline_list *list)
 {
     struct list_node *first = list_first(&list->list);
@@ -105,7 +104,7 @@ static inline struct deadline *deadline_list_first(const struct deadline_list *l
     return first ? LIST_OWNER(first, struct deadline, node) : NULL;
 }
 
-/* UINT64_MAX: never, the list is empty. */
+/* The earliest due time; UINT64_MAX: the list is empty. */
 static inline uint64_t deadline_list_next_due_ms(const struct deadline_list *list)
 {
     const struct deadline *first = deadline_list_first(list);
@@ -113,7 +112,7 @@ static inline uint64_t deadline_list_next_due_ms(const struct deadline_list *lis
     return first ? first->due_ms : UINT64_MAX;
 }
 
-/* Removes and returns the first, if it is due; otherwise NULL. */
+/* Removes and returns the first member if it is due; otherwise NULL. */
 static inline struct deadline *deadline_list_take_due(struct deadline_list *list, uint64_t now_ms)
 {
     struct deadline *first = deadline_list_first(list);

@@ -1,4 +1,4 @@
-/* base/export.h - marks what the shared libraries offer; everything else stays hidden. */
+/* base/export.h - marks the symbols that the shared libraries export; all others are hidden. */
 #pragma once
 
 #define SL_EXPORT __attribute__((visibility("default")))

@@ -1,8 +1,8 @@
-/* base/figure.h - numbers as people read them, in ASCII.
+/* base/figure.h - numbers in a form for people, in ASCII.
  *
  *     printf("%s behind\n", figure_seconds(lag_s).text);
  *
- * NAN stands for what is not known, and is a hyphen. */
+ * NAN means unknown and is shown as a hyphen. */
 #pragma once
 
 struct figure {

@@ -1,8 +1,8 @@
-/* base/hash.h - a keyed hash for tables whose keys strangers choose.
+/* base/hash.h - a keyed hash, for tables whose keys come from untrusted sources.
  *
  * SipHash-1-3 (Aumasson, Bernstein: "SipHash: a fast short-input PRF", 2012, with one compression
- * and three finalization rounds as used by Rust and Python): with a secret key nobody can prepare
- * keys that collide. Not stable across processes; see stable_hash.h for the other kind. */
+ * and three finalization rounds as used by Rust and Python). With a secret key nobody can prepare
+ * keys that collide. Not stable across processes; for a stable hash see stable_hash.h. */
 #pragma once
 
 #include <stddef.h>
@@ -14,7 +14,7 @@ struct hash_key {
     uint64_t k0, k1;
 };
 
-/* From the kernel's random source; falls back to time and addresses where there is none. */
+/* A random key from the kernel; from time and addresses if that is not available. */
 struct hash_key hash_key_random(void);
 
 uint64_t hash_bytes(struct hash_key key, const void *data, size_t size);

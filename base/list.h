@@ -1,7 +1,7 @@
 /* base/list.h - an intrusive doubly linked list.
  *
- * A `struct list` in the owner, a `struct list_node` in each member, LIST_OWNER() to get from the
- * one to the other. A node that is zeroed or removed is in no list. */
+ * The owner has a `struct list`, each member a `struct list_node`. LIST_OWNER() returns the member
+ * that contains a node. A node that is zeroed or removed is in no list. */
 #pragma once
 
 #include <assert.h>
@@ -13,13 +13,13 @@ struct list_node {
 };
 
 struct list {
-    struct list_node head; /* of the ring; the first member is head.next */
+    struct list_node head; /* a ring; the first member is head.next */
     size_t count;
 };
 
 #define LIST_OWNER(node, type, member) ((type *)((char *)(node)-offsetof(type, member)))
 
-/* The node's successor is read before the body runs, so that the body may remove `node`. */
+/* Iterates over the nodes. The body may remove `node`, because its successor is read before. */
 #define LIST_EACH(list, node)                                                                      \
     for (struct list_node *node = (list)->head.next, *node##_next = node->next;                    \
          node != &(list)->head; node = node##_next, node##_next = node->next)
@@ -40,7 +40,8 @@ static inline bool list_contains(const struct list_node *node)
     return node->next != NULL;
 }
 
-/* `before` is in `list`, or its head: then `node` becomes the first. */
+/* Inserts `node` after `before`, which is in `list`, or the list's head to make `node` the
+ * first. */
 static inline void list_insert_after(struct list *list, struct list_node *before,
                                      struct list_node *node)
 {
@@ -57,7 +58,7 @@ static inline void list_append(struct list *list, struct list_node *node)
     list_insert_after(list, list->head.previous, node);
 }
 
-/* `node` is in `list`. */
+/* `node` must be in `list`. */
 static inline void list_remove(struct list *list, struct list_node *node)
 {
     assert(list_contains(node) && list->count > 0);

@@ -1,4 +1,4 @@
-/* base/listen_address.h - an address to listen on, as people write it. */
+/* base/listen_address.h - parses an address to listen on. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,12 +8,12 @@
 #include "base/slice.h"
 
 struct listen_address {
-    char host[256]; /* name or number, IPv6 without brackets; empty: every address of the machine */
-    uint16_t port;  /* 0: a free one */
-    bool with_proxy; /* who connects says first, by the PROXY protocol, for whom */
+    char host[256]; /* name or number, IPv6 without brackets; empty: all addresses of the machine */
+    uint16_t port;  /* 0: a free port */
+    bool with_proxy; /* connections begin with a PROXY protocol header */
 };
 
-/* Reads `HOST:PORT`, `[IPV6]:PORT` or `*:PORT`, each with `,proxy` behind it or not. 0; -EINVAL:
+/* Parses `HOST:PORT`, `[IPV6]:PORT` or `*:PORT`, each optionally followed by `,proxy`. 0; -EINVAL:
  * *reterr says what is wrong. */
 int listen_address_parse(struct sl_slice text, struct listen_address *ret_address,
                          struct failure *reterr);

@@ -1,12 +1,12 @@
-/* base/log.h - one line on stderr per thing worth knowing: what happened, then key=value pairs.
+/* base/log.h - logging: one line on stderr, with the name of the event followed by key=value pairs.
  *
  *     log_info("client_gone", "id=%" PRIu64 " sent=%zu", client->id, client->sent);
- *     ts=2026-11-21T01:02:03.456Z level=info event=client_gone id=7 sent=120
  *
+ *     ts=2026-11-21T01:02:03.456Z level=info event=client_gone id=7 sent=120
  *     {"ts":"2026-11-21T01:02:03.456Z","level":"info","event":"client_gone","id":7,"sent":120}
  *
- * Programs log, once, where the context is known; libraries return errors instead. No token and no
- * post text, ever. Values from outside go through log_quote(). The level and the form are
+ * Only programs log, once, where the context is known; libraries return errors. Never log tokens or
+ * the text of posts. Pass values from outside through log_quote(). Level and format are
  * process-wide. */
 #pragma once
 
@@ -36,21 +36,22 @@ void log_line(enum log_level level, const char *event, const char *format, ...)
 #define log_info(event, ...)  log_line(LOG_LEVEL_INFO, event, __VA_ARGS__)
 #define log_debug(event, ...) log_line(LOG_LEVEL_DEBUG, event, __VA_ARGS__)
 
-/* Lets one line a second through per place; says how many were held back since the last one. */
+/* Limits the lines from one place to one a second, and counts those suppressed since the last
+ * one. */
 struct log_rate {
-    uint64_t last_ms; /* clock_monotonic_ms; 0: never */
+    uint64_t last_ms; /* clock_monotonic_ms(); 0: never */
     uint64_t held_back;
 };
 
-/* true: log now, and *ret_held_back lines of this kind were held back before it. */
+/* true: log now; *ret_held_back lines were suppressed before. */
 bool log_rate_allows(struct log_rate *rate, uint64_t now_ms, uint64_t *ret_held_back);
-/* The same with one line in `interval_ms`. */
+/* The same with one line every `interval_ms`. */
 bool log_rate_allows_in(struct log_rate *rate, uint64_t interval_ms, uint64_t now_ms,
                         uint64_t *ret_held_back);
 
 #define LOG_QUOTE_SIZE 160
 
-/* Writes `text` in quotes into `room`, cut off between two characters. Quotes, backslashes, ASCII
- * controls and bytes that are no UTF-8 become \xNN, what else is not shown (base/printable.h)
- * \uNNNN. */
+/* Writes `text` in quotes into `room`, truncated between two characters if too long. Quotes,
+ * backslashes, ASCII control characters and bytes that are not UTF-8 become \xNN; other characters
+ * that are not shown (base/printable.h) become \uNNNN. */
 const char *log_quote(struct sl_slice text, char room[static LOG_QUOTE_SIZE]);

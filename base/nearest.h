@@ -1,15 +1,16 @@
-/* base/nearest.h - which word was probably meant? */
+/* base/nearest.h - finds the known word that is closest to a misspelled one. */
 #pragma once
 
 #include <stddef.h>
 
-enum { NEAREST_WORD_MAX = 40 }; /* bytes; to a longer word nothing is near */
+enum { NEAREST_WORD_MAX = 40 }; /* bytes; longer words have no nearest word */
 
-/* A search: begin with {.text = what was written}, show it each word, read `best`. */
+/* A search: initialize with {.text = the written word}, call nearest_see() for each known word,
+ * then read `best`. */
 struct nearest {
     const char *text;
-    const char *best; /* NULL: nothing is near enough */
-    size_t changes;   /* between the two */
+    const char *best; /* NULL: no word is near enough */
+    size_t changes;   /* edit distance of `text` and `best` */
 };
 
 void nearest_see(struct nearest *search, const char *word);

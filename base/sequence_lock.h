@@ -1,9 +1,11 @@
-/* base/sequence_lock.h - a value that one process writes and others read, none waiting.
+/* base/sequence_lock.h - a sequence lock: one process writes a value, others read it, and nobody
+ * waits.
  *
- * The writer counts a sequence up before and after it writes, so that who reads sees whether the
- * copy is whole: sequence_lock_read(), the copy, sequence_lock_was_still(), and once more where it
- * was not. A writer that dies while it writes leaves a value that nobody can read until it is
- * written anew, so readers bound their tries. Zeros are a lock. */
+ * The writer increments a sequence number before and after writing, so that readers can tell
+ * whether their copy is consistent: call sequence_lock_read(), copy the value, call
+ * sequence_lock_was_still(), and repeat if that returns false. If the writer dies while writing,
+ * the value cannot be read until it is written again, so readers must limit their attempts. A
+ * zeroed lock is valid. */
 #pragma once
 
 #include <stdatomic.h>
@@ -34,7 +36,8 @@ static inline uint32_t sequence_lock_read(const struct sequence_lock *lock)
     return atomic_load_explicit(&lock->sequence, memory_order_acquire);
 }
 
-/* Nobody has written since sequence_lock_read() returned `sequence`, nor did then. */
+/* Whether `sequence`, which sequence_lock_read() returned, was not during a write, and nobody has
+ * written since. */
 static inline bool sequence_lock_was_still(const struct sequence_lock *lock, uint32_t sequence)
 {
     atomic_thread_fence(memory_order_acquire);

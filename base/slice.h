@@ -1,8 +1,7 @@
-/* base/slice.h - bytes that belong to somebody else.
+/* base/slice.h - a slice: borrowed bytes.
  *
- * A slice is a plain value: pointer and length, no terminating NUL, no ownership. As a parameter
- * it is borrowed until the call returns. `data == NULL` means absent, which is not the same as
- * empty. */
+ * A slice is a plain value: pointer and length, no NUL at the end, no ownership. As a parameter it
+ * is borrowed until the call returns. `data == NULL` means absent, which differs from empty. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,7 +16,7 @@ struct sl_slice {
 #define SL_SLICE(literal) ((struct sl_slice){(literal), sizeof(literal) - 1})
 #define SL_SLICE_NONE     ((struct sl_slice){NULL, 0})
 
-/* For printf: printf("%.*s", SL_SLICE_ARG(s)). */
+/* For printf("%.*s", SL_SLICE_ARG(s)). */
 #define SL_SLICE_ARG(slice) (int)(slice).size, (slice).data
 
 static inline struct sl_slice sl_slice(const char *data, size_t size)
@@ -25,7 +24,7 @@ static inline struct sl_slice sl_slice(const char *data, size_t size)
     return (struct sl_slice){data, size};
 }
 
-/* NULL gives an absent slice. */
+/* NULL returns an absent slice. */
 static inline struct sl_slice sl_slice_str(const char *text)
 {
     return (struct sl_slice){text, text ? strlen(text) : 0};
@@ -43,7 +42,8 @@ static inline bool sl_slice_is(struct sl_slice a, const char *text)
 
 static inline bool sl_slice_starts_with(struct sl_slice a, struct sl_slice prefix)
 {
-    return a.size >= prefix.size && (prefix.size == 0 || memcmp(a.data, prefix.data, prefix.size) == 0);
+    return a.size >= prefix.size &&
+           (prefix.size == 0 || memcmp(a.data, prefix.data, prefix.size) == 0);
 }
 
 static inline struct sl_slice sl_slice_from(struct sl_slice a, size_t offset)

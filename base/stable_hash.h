@@ -1,7 +1,7 @@
-/* base/stable_hash.h - a 64-bit mix that is the same everywhere, for ever.
+/* base/stable_hash.h - a 64-bit hash that is the same in all processes and versions.
  *
  * The output function of SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
- * generators", OOPSLA 2014). Samples and partitions depend on it: it never changes. */
+ * generators", OOPSLA 2014). Samples and partitions depend on it, so it must never change. */
 #pragma once
 
 #include <stdint.h>

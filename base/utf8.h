@@ -1,5 +1,5 @@
-/* base/utf8.h - is this well-formed UTF-8? By table 3-7 of the Unicode standard: no overlong forms,
- * no surrogates, nothing beyond U+10FFFF. */
+/* base/utf8.h - validates UTF-8 as in table 3-7 of the Unicode standard: no overlong forms, no
+ * surrogates, nothing beyond U+10FFFF. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@ static inline bool utf8_is_continuation(const unsigned char *at, const unsigned 
     return at < end && (*at & 0xc0) == 0x80;
 }
 
-/* Bytes of the code point at `at`, which is not ASCII; 0: invalid. */
+/* The size of the code point at `at`, which must not be ASCII; 0: invalid. */
 static inline size_t utf8_code_point_size(const unsigned char *at, const unsigned char *end)
 {
     unsigned char lead = at[0];
@@ -34,8 +34,9 @@ static inline size_t utf8_code_point_size(const unsigned char *at, const unsigne
     return utf8_is_continuation(at + 3, end) ? 4 : 0;
 }
 
-/* The size of the line separator at `at`, the start of a whole code point: U+0085, U+2028 or U+2029,
- * which splitlines() of Python and others take for the end of a line. 0: it is none. */
+/* The size of the line separator at `at`, the start of a valid code point: U+0085, U+2028 or
+ * U+2029, which splitlines() of Python and others take for the end of a line. 0: not a line
+ * separator. */
 static inline size_t utf8_line_separator_size(const unsigned char *at, const unsigned char *end)
 {
     if (at[0] == 0xc2)
@@ -45,21 +46,21 @@ static inline size_t utf8_line_separator_size(const unsigned char *at, const uns
     return at[2] == 0xa8 || at[2] == 0xa9 ? 3 : 0;
 }
 
-/* Where a reader of UTF-8 stands between two bytes: which ones it takes next. */
+/* The state of the validator between two bytes: which bytes may follow. */
 enum utf8_state {
-    UTF8_WHOLE, /* at the beginning, or behind a code point */
+    UTF8_WHOLE, /* at the beginning, or after a code point */
     UTF8_TAIL_1,
     UTF8_TAIL_2,
     UTF8_TAIL_3,
-    UTF8_AFTER_E0, /* the next byte has bounds of its own: no overlong form, */
-    UTF8_AFTER_ED, /* no surrogate, */
+    UTF8_AFTER_E0, /* the next byte is restricted, to exclude overlong forms */
+    UTF8_AFTER_ED, /* to exclude surrogates */
     UTF8_AFTER_F0,
-    UTF8_AFTER_F4, /* nothing beyond U+10FFFF */
-    UTF8_INVALID   /* and stays so */
+    UTF8_AFTER_F4, /* to exclude what is beyond U+10FFFF */
+    UTF8_INVALID   /* final */
 };
 
-/* Reads a further piece of a text that comes in pieces. UTF8_INVALID as soon as no continuation
- * could make the text valid; a text that ends in any state but UTF8_WHOLE is not valid either. */
+/* Validates the next piece of a text that comes in pieces. UTF8_INVALID as soon as no continuation
+ * could make the text valid. A text that ends in any state but UTF8_WHOLE is invalid, too. */
 enum utf8_state utf8_read(enum utf8_state state, struct sl_slice piece);
 
 static inline bool utf8_is_valid(struct sl_slice text)
@@ -67,7 +68,7 @@ static inline bool utf8_is_valid(struct sl_slice text)
     return utf8_read(UTF8_WHOLE, text) == UTF8_WHOLE;
 }
 
-/* The beginning of a valid text: at most `max_bytes`, no code point cut in two. */
+/* The beginning of a valid text: at most `max_bytes`, without splitting a code point. */
 static inline struct sl_slice utf8_cut(struct sl_slice text, size_t max_bytes)
 {
     size_t size = text.size < max_bytes ? text.size : max_bytes;

@@ -1,4 +1,4 @@
-/* filters/ascii.h - letters A to Z in either case, whatever the locale. */
+/* filters/ascii.h - case-insensitive comparison of A to Z, independent of the locale. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,13 +1,14 @@
-/* filters/box_grid.h - boxes -> map cells -> the entries that are filed there.
+/* filters/box_grid.h - finds boxes by place: map cells, and the entries filed under them.
  *
- * Seven grids lie over the map, with cells of 1/64, 1/16, 1/4, 1, 4, 16 and 64 degrees; each cell
- * holds sixteen of the next finer grid. A box is filed in the finest grid in which it covers at
- * most nine cells, under each of those. A point then needs one look in each grid. The shape of a
- * place may cover millions of fine cells, so each cell also knows which of its sixteen hold
- * anything, and a search goes down only there: its cost follows what it finds.
+ * Seven grids cover the map, with cells of 1/64, 1/16, 1/4, 1, 4, 16 and 64 degrees; each cell
+ * contains sixteen cells of the next finer grid. A box is filed in the finest grid in which it
+ * covers at most nine cells, under each of these cells. To find the boxes at a point, one cell of
+ * each grid is looked up. The shape of a place may cover millions of fine cells; therefore each
+ * cell also records which of its sixteen finer cells hold anything, and a search descends only into
+ * those. Its cost depends on what it finds.
  *
- * Cells are found by key, as words are: nothing is stored for the empty parts of the map. Longitude
- * is taken as it is, from -180 to 180; whoever asks knows that both ends are one meridian. */
+ * Cells are found by key, like words: nothing is stored for empty parts of the map. Longitudes are
+ * taken as they are, from -180 to 180; the caller handles that both ends are the same meridian. */
 #pragma once
 
 #include <stdint.h>
@@ -18,25 +19,26 @@
 #include "filters/postings.h"
 
 enum {
-    SL_GRID_MAX_CELLS = 18, /* the whole world: 6 x 3 of the coarsest grid */
-    SL_GRID_CHILDREN = 16   /* of the next finer grid in a cell */
+    SL_GRID_MAX_CELLS = 18, /* the whole world: 6 x 3 cells of the coarsest grid */
+    SL_GRID_CHILDREN = 16   /* cells of the next finer grid in a cell */
 };
 
 struct sl_box_grid {
     uint64_t seed;
     struct sl_postings cells;
-    struct sl_key_table branches; /* cell -> a bit for each finer cell in it that holds anything */
+    struct sl_key_table branches; /* cell -> a bit for each finer cell that holds anything */
 };
 
 int sl_box_grid_init(struct sl_box_grid *grid, uint64_t seed);
 void sl_box_grid_done(struct sl_box_grid *grid);
 
-/* The cells, numbers of 32 bits, under which a box is filed. west <= east. */
+/* The cells, as 32-bit numbers, under which a box is filed. Requires west <= east. */
 size_t sl_box_grid_cells(const struct sl_box *box, uint32_t ret_cells[static SL_GRID_MAX_CELLS]);
 
-/* For areas that are filed in cells of several grids: the coarsest, which are the whole map; those
- * within a cell that is not one of the finest; and what of the map is within `margin` degrees of a
- * cell: west > east or south > north: nothing. */
+/* For areas that are filed in cells of several grids. sl_box_grid_top(): the coarsest cells, which
+ * cover the whole map. sl_box_grid_child(): the finer cells within a cell that is not one of the
+ * finest. sl_box_grid_area(): the part of the map within `margin` degrees of a cell; empty if west
+ * > east or south > north. */
 size_t sl_box_grid_top(uint32_t ret_cells[static SL_GRID_MAX_CELLS]);
 bool sl_box_grid_is_finest(uint32_t cell);
 uint32_t sl_box_grid_child(uint32_t cell, unsigned at);
@@ -48,14 +50,14 @@ int sl_box_grid_add(struct sl_box_grid *grid, uint32_t cell, struct sl_posting p
 bool sl_box_grid_remove(struct sl_box_grid *grid, uint32_t cell, uint32_t position,
                         struct sl_posting *ret_moved);
 
-/* Appends to `keys` (of uint64_t) the keys in grid->cells of all cells in which a box that shares
- * a point with `shape` can be filed. west <= east. */
+/* Appends to `keys` (of uint64_t) the keys in grid->cells of all cells under which a box that has a
+ * point in common with `shape` can be filed. Requires west <= east. */
 void sl_box_grid_find(const struct sl_box_grid *grid, const struct sl_box *shape,
                       struct buffer *keys);
 
 size_t sl_box_grid_bytes(const struct sl_box_grid *grid);
 
-/* One to one, so that a key never leads to another cell. */
+/* A bijection, so a key belongs to exactly one cell. */
 static inline uint64_t sl_box_grid_key(const struct sl_box_grid *grid, uint32_t cell)
 {
     return stable_hash(grid->seed ^ cell);

@@ -1,9 +1,9 @@
-/* filters/event_view.h - what a filter may look at of an event.
+/* filters/event_view.h - the parts of an event that filters look at.
  *
- * One event, reduced to the facts that filters ask for. A plain value: the slices belong to
- * whoever decoded the event, strings are valid UTF-8 without U+0000, and an absent member is a
- * slice without data. The members are those of an event (docs/events.md); optional members that
- * were mistyped or out of range have been made absent by the decoder. */
+ * A plain value. The slices belong to whoever decoded the event, strings are valid UTF-8 without
+ * U+0000, and an absent member is a slice without data. The members are those of an event
+ * (docs/events.md); the decoder has made optional members absent if their type was wrong or their
+ * value out of range. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@
 
 enum sl_event_type {
     SL_EVENT_POST,
-    SL_EVENT_DELETE, /* the members are those of the post that is removed */
+    SL_EVENT_DELETE, /* the members are those of the deleted post */
     SL_EVENT_FOLLOW,
     SL_EVENT_UNFOLLOW,
 };
@@ -23,27 +23,28 @@ struct sl_point {
     double lon, lat; /* degrees, |lon| <= 180, |lat| <= 90 */
 };
 
-/* Degrees; west > east crosses the antimeridian; south <= north; the edges belong to it. */
+/* Degrees. west > east crosses the antimeridian; south <= north; the edges belong to the box. */
 struct sl_box {
     double west, south, east, north;
 };
 
-/* The post that this one answers, repeats or quotes. */
+/* The post that this one replies to, reposts or quotes. */
 struct sl_post_ref {
-    bool has_post;        /* its `post` member is a post id */
+    bool has_post;        /* its member `post` is a post id */
     struct sl_slice user; /* user id */
     struct sl_slice login;
 };
 
 struct sl_event_view {
     enum sl_event_type type;
-    uint64_t sample_id;     /* what sample and partition hash: the post's id; of follow and
+    uint64_t sample_id;     /* hashed for sample and partition: the post's id; for follow and
                                unfollow the event's */
-    bool restricted;        /* audience other than public: matches no filter at all */
-    struct sl_slice text;   /* absent on a delete: "bare", goes to everyone who takes deletes */
-    struct sl_slice user;   /* user id: the author, or who follows */
+    bool restricted;        /* audience other than public: matches no filter */
+    struct sl_slice text;   /* absent for a "bare" deletion, which goes to everyone who takes
+                               deletions */
+    struct sl_slice user;   /* user id of the author, or of the one who follows */
     struct sl_slice login;  /* of the author, as written */
-    struct sl_slice target; /* follow, unfollow: the user id that is followed */
+    struct sl_slice target; /* follow, unfollow: user id of the one who is followed */
     struct sl_slice lang;   /* absent or empty counts as "und" */
     struct sl_post_ref reply_to, repost_of, quote_of;
     bool has_point, has_box;

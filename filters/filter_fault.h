@@ -1,6 +1,6 @@
-/* filters/filter_fault.h - every reason for which a filter is refused: one table.
+/* filters/filter_fault.h - all errors and warnings of filters.
  *
- * The order is the order of checking, see docs/filters.md. */
+ * The order is the order of the checks, see docs/filters.md. */
 #pragma once
 
 #include "filters/filter.h"
@@ -21,7 +21,7 @@ enum sl_filter_fault {
     SL_FAULT_EMPTY_RULE,
     SL_FAULT_RULE_TOO_LONG,
     SL_FAULT_MISSING_TERM,
-    SL_FAULT_MISSING_TERM_BEFORE, /* an OR or AND */
+    SL_FAULT_MISSING_TERM_BEFORE, /* before an OR or AND */
     SL_FAULT_NEGATED_TWICE,
     SL_FAULT_UNCLOSED_GROUP,
     SL_FAULT_UNOPENED_GROUP,
@@ -53,31 +53,31 @@ enum sl_filter_fault {
     SL_FAULT_BAD_TYPES,
     SL_FAULT_NO_SELECTOR,
 
-    /* Of filters that are accepted. */
+    /* Warnings, for filters that are accepted. */
     SL_WARNING_OPERATOR_IN_RULE,
     SL_WARNING_OPERATOR_IN_TRACK,
     SL_WARNING_BOX_AT_SEA,
     SL_WARNING_UNKNOWN_LANGUAGE,
 };
 
-/* Where in a filter the fault is. */
+/* The position of an error in a filter. */
 struct sl_filter_position {
     const char *param;     /* the member */
-    struct sl_slice item;  /* of a list, or what has a name; without data: none */
-    struct sl_slice value; /* the whole member; without data: there is none */
-    bool is_rule;          /* the place is shown, instead of the item */
+    struct sl_slice item;  /* the item of a list or the named part; without data: none */
+    struct sl_slice value; /* the whole member; without data: none */
+    bool is_rule;          /* show the position instead of the item */
     const char *at;        /* in a rule; NULL: the rule as a whole */
 };
 
-/* Fills *reterr (NULL is fine) and returns -EINVAL, so that a function can end with it. */
+/* Fills *reterr (NULL is allowed) and returns -EINVAL, so that a function can end with it. */
 int sl_filter_refuse(struct sl_filter_error *reterr, enum sl_filter_fault fault,
                      const struct sl_filter_position *position);
 
-/* Adds a warning, unless there is one of its code or no room; returns it, or NULL. */
+/* Adds a warning, unless there already is one with its code, or no room. Returns it, or NULL. */
 struct sl_filter_error *sl_filter_warn(struct sl_filter_warnings *warnings,
                                        enum sl_filter_fault fault,
                                        const struct sl_filter_position *position);
 
-/* Adds to the message of a refusal. */
+/* Appends to the message of an error. */
 void sl_filter_error_add(struct sl_filter_error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -1,13 +1,17 @@
-/* filters/filter_index.h - which of a million standing filters does this event match?
+/* filters/filter_index.h - finds the filters that match an event, among up to millions.
  *
- *     words = sl_words_new(seed);  index = sl_filter_index_new(seed);  matches =
- * sl_match_set_new(); sl_filter_index_add(index, filter, &subscription); sl_words_read(words,
- * &event); sl_filter_index_match(index, &event, words, matches);
+ *     words = sl_words_new(seed);
+ *     index = sl_filter_index_new(seed);
+ *     matches = sl_match_set_new();
+ *     sl_filter_index_add(index, filter, &subscription);
+ *     sl_words_read(words, &event);
+ *     sl_filter_index_match(index, &event, words, matches);
  *
- * The cost of a match follows the text and the number of matches, not the number of filters.
- * Adding and removing happen in place, between any two events, and cost as much as the filter has
- * keys; no addition waits for a table to be rehashed. Equal filters share one entry.
- * An index belongs to one thread, keeps a reference to each filter, and never calls back out. */
+ * The cost of a match depends on the text and the number of matches, not on the number of filters.
+ * Adding and removing are possible between any two events and cost as much as the filter has keys;
+ * no addition waits for the rehashing of a table. Equal filters share one entry.
+ *
+ * An index belongs to one thread and keeps a reference to each filter. */
 #pragma once
 
 #include <stdbool.h>
@@ -25,34 +29,35 @@ struct sl_filter_index_stats {
     uint64_t subscriptions;
     uint64_t entries;    /* distinct filters */
     uint64_t bytes;      /* memory of the index: slots, terms, posting lists, Bloom filter */
-    uint64_t cost;       /* of all entries, as sl_filter_index_cost() tells it */
-    uint64_t candidates; /* entries looked at by all matches so far */
+    uint64_t cost;       /* of all entries, as computed by sl_filter_index_cost() */
+    uint64_t candidates; /* entries evaluated by all matches so far */
 };
 
 /* `seed` as in sl_words_new(). NULL: out of memory. */
 SL_EXPORT struct sl_filter_index *sl_filter_index_new(uint64_t seed);
 SL_EXPORT void sl_filter_index_free(struct sl_filter_index *index);
 
-/* Adds one subscription and gives it a number: small and dense, so that the caller can keep what
- * belongs to it in an array; numbers of removed subscriptions are used again.
- * 0; -ENOMEM (nothing has changed). */
+/* Adds a subscription and assigns it a number. Numbers are small and dense, so that the caller can
+ * use them as array indexes; those of removed subscriptions are used again.
+ *
+ * 0; -ENOMEM: nothing has changed. */
 SL_EXPORT int sl_filter_index_add(struct sl_filter_index *index, struct sl_filter *filter,
                                   uint32_t *ret_subscription);
-/* What a subscription to `filter` costs of memory, in bytes, at least as much as the truth: the
- * filter, its entry, and for each of its keys a posting with its share of tables that are half
- * empty. Whether an equal filter is there already makes no difference. 0; -ENOMEM. */
+/* An upper estimate of the memory of a subscription to `filter`, in bytes: the filter, its entry,
+ * and for each of its keys a posting with its share of half-empty tables. It does not depend on
+ * whether an equal filter already exists. 0; -ENOMEM. */
 SL_EXPORT int sl_filter_index_cost(struct sl_filter_index *index, const struct sl_filter *filter,
                                    size_t *ret_bytes);
-/* The filter that an equal one shares with this subscription, as long as it is there. */
+/* The filter of this subscription, which equal filters share. Valid as long as the subscription. */
 SL_EXPORT struct sl_filter *sl_filter_index_filter(const struct sl_filter_index *index,
                                                    uint32_t subscription);
-/* Bytes of what its removal has to take apart; 0: others subscribe to an equal filter. */
+/* How many bytes its removal would have to process; 0: other subscriptions share the filter. */
 SL_EXPORT size_t sl_filter_index_removal_bytes(const struct sl_filter_index *index,
                                                uint32_t subscription);
-/* Cannot fail. `subscription` came from sl_filter_index_add(). */
+/* Cannot fail. `subscription` must come from sl_filter_index_add(). */
 SL_EXPORT void sl_filter_index_remove(struct sl_filter_index *index, uint32_t subscription);
 
-/* Nobody subscribes: nothing matches, whatever the words. */
+/* Whether there are no subscriptions, so that nothing can match. */
 SL_EXPORT bool sl_filter_index_is_empty(const struct sl_filter_index *index);
 
 /* Fills `matches` with the subscriptions that match. 0; -ENOMEM: `matches` is empty. */

@@ -1,7 +1,7 @@
-/* filters/filter_private.h - how a filter looks inside; internal.
+/* filters/filter_private.h - the inside of a filter; internal.
  *
- * Everything that decides what matches is one run of bytes, its key: types and restrictors, then
- * the condition that the selectors make. */
+ * Everything that decides what matches is one sequence of bytes, the filter's key: types and
+ * restrictors, followed by the condition that the selectors make. */
 #pragma once
 
 #include <stdint.h>
@@ -14,11 +14,12 @@ struct sl_filter {
     uint32_t key_size;
     struct sl_filter_sizes sizes;
     uint8_t kinds;
-    bool has_verbatim; /* whole words or verbatim terms, which events are asked for apart */
+    bool has_verbatim; /* contains whole words or verbatim terms, which need additional keys of
+                          events */
     char key[];
 };
 
-/* A key, taken apart. */
+/* A key in decoded form. */
 struct sl_filter_view {
     unsigned types;
     uint32_t sample_ppm;
@@ -27,15 +28,15 @@ struct sl_filter_view {
     struct sl_slice condition;
 };
 
-/* Appends types and restrictors as a key starts with them. */
+/* Appends types and restrictors in the form in which a key begins with them. */
 void sl_filter_write_head(const struct sl_filter_view *view, struct buffer *key);
 
 struct sl_filter_view sl_filter_view(const struct sl_filter *filter);
 
-/* May `event` match at all, whatever the condition? Decides audience, type and restrictors. */
+/* Whether `event` can match at all: checks audience, type and restrictors, not the condition. */
 bool sl_filter_admits(const struct sl_filter_view *view, const struct sl_event_view *event);
 
-/* A delete that does not say what is removed: it goes to everyone who takes deletes. */
+/* A deletion that does not contain the deleted post; it goes to everyone who takes deletions. */
 static inline bool sl_event_is_bare(const struct sl_event_view *event)
 {
     return event->type == SL_EVENT_DELETE && !event->text.data;

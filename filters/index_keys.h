@@ -1,9 +1,9 @@
-/* filters/index_keys.h - what a filter is filed under, and what an event is looked up by.
+/* filters/index_keys.h - the keys under which filters are filed and events look them up.
  *
- * Both sides speak of the same keys, 64-bit hashes: a word, two words side by side, a hashtag, a
- * user, a host, a cell of the map. A filter is filed under keys of which at least one must turn up
- * in every event that it matches, and under the rarest such set. So an event asks for its own few
- * hundred keys, however many filters there are. */
+ * Keys are 64-bit hashes of a word, two adjacent words, a hashtag, a user, a host, a cell of the
+ * map and so on. A filter is filed under a set of keys of which every event that it matches has at
+ * least one; the rarest such set is chosen. So an event looks up its own few hundred keys, however
+ * many filters there are. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,63 +21,63 @@ struct sl_index_keys {
     struct sl_postings postings; /* everything but places on the map */
     struct sl_box_grid grid;
     struct sl_rarity rarity;
-    uint32_t verbatim_filters; /* how many ask for what verbatim.h finds */
+    uint32_t verbatim_filters; /* number of filters with terms of verbatim.h */
 };
 
 /* --- the side of the filter --------------------------------------------------------------- */
 
-/* One thing to file a filter under. */
+/* A key under which a filter is filed. */
 struct sl_filter_key {
     uint64_t key;       /* in postings; or a cell of the grid */
-    uint32_t condition; /* offset in the filter's condition: the alternative it stands for */
+    uint32_t condition; /* offset in the filter's condition of the alternative that it represents */
     bool is_cell;
-    bool is_sure; /* an event that has it has what the alternative asks for */
+    bool is_sure; /* every event with this key satisfies the alternative */
 };
 
-/* Appends to `ret_keys` (of struct sl_filter_key) what the filter is filed under, by what is known
- * of rarity now. For every event that the filter matches and that is not a bare delete, the event
- * has one of the keys whose alternative is true. 0; -ENOMEM. */
+/* Appends to `ret_keys` (of struct sl_filter_key) the keys for a filter, chosen by the current
+ * rarity. Every event that the filter matches, except a bare deletion, has a key whose alternative
+ * is true. 0; -ENOMEM. */
 int sl_filter_keys(const struct sl_index_keys *index, const struct sl_filter_view *view,
                    struct buffer *ret_keys);
 
-/* The same for the one alternative at offset `condition`. */
+/* The same for the single alternative at offset `condition`. */
 int sl_alternative_keys(const struct sl_index_keys *index, const struct sl_filter_view *view,
                         uint32_t condition, struct buffer *ret_keys);
 
-/* How often the key, or cell, has lately been seen in events. */
+/* How often the key, or cell, was recently seen in events. */
 uint32_t sl_key_cost(const struct sl_index_keys *index, uint64_t key, bool is_cell);
 
 /* --- the side of the event ---------------------------------------------------------------- */
 
-/* Appends the keys of an event, of uint64_t, repetitions included: those in postings and those in
- * grid.cells. Whether that failed is in the buffers. */
+/* Appends the keys of an event (of uint64_t), possibly repeated: those in postings, and those in
+ * grid.cells. Check the buffers for failure. */
 void sl_event_keys(const struct sl_index_keys *index, const struct sl_event_view *event,
                    const struct sl_words *words, struct buffer *keys, struct buffer *cells);
 
 /* --- what keys are made of ---------------------------------------------------------------- */
 
 enum sl_key_kind {
-    SL_KEY_HASHTAG = 1, /* a word alone is its own key, two words are a pair */
+    SL_KEY_HASHTAG = 1, /* words and pairs of words need no kind */
     SL_KEY_MENTION,
     SL_KEY_CASHTAG,
-    SL_KEY_USER, /* author, answered or repeated */
+    SL_KEY_USER, /* author, or author of the post replied to or reposted */
     SL_KEY_AUTHOR,
     SL_KEY_REPLY_TO,
     SL_KEY_REPOST_OF,
     SL_KEY_AUTHOR_LOGIN,
     SL_KEY_REPLY_TO_LOGIN,
     SL_KEY_REPOST_OF_LOGIN,
-    SL_KEY_FOLLOW_USER, /* of a follow or unfollow: either */
+    SL_KEY_FOLLOW_USER, /* of a follow or unfollow: either user */
     SL_KEY_FOLLOW_FROM,
     SL_KEY_FOLLOW_TO,
     SL_KEY_HOST,
-    SL_KEY_HOST_AND_PATH, /* and the first part of the path */
+    SL_KEY_HOST_AND_PATH, /* the host and the first part of the path */
     SL_KEY_PLACE,
     SL_KEY_POLE,
     SL_KEY_LANGUAGE, /* first subtag */
     SL_KEY_COUNTRY,  /* in capitals */
-    SL_KEY_TYPE,     /* of those that ask for everything */
-    SL_KEY_VERBATIM, /* this and the next only if somebody asks: verbatim.h */
+    SL_KEY_TYPE,     /* for filters that ask for everything */
+    SL_KEY_VERBATIM, /* this and the next only if a filter needs them: verbatim.h */
     SL_KEY_LINK_WORD,
 };
 
@@ -93,7 +93,7 @@ static inline uint64_t sl_key_of_text(const struct sl_index_keys *index, enum sl
     return sl_key_of_hash(index, kind, sl_word_hash(&index->word_key, text.data, text.size));
 }
 
-/* The key of a host and the first part of a path that begins with '/'. */
+/* The key of a host and the first part of a path, which begins with '/'. */
 uint64_t sl_key_of_url(const struct sl_index_keys *index, uint64_t host_hash, struct sl_slice path);
 
 enum { SL_SOUTH_POLE, SL_NORTH_POLE };

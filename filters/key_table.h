@@ -1,17 +1,19 @@
-/* filters/key_table.h - 64-bit key -> 64-bit value, for millions of keys, growing without a stop.
+/* filters/key_table.h - a table of 64-bit keys and values for millions of keys, which grows in
+ * small steps.
  *
  * Extendible hashing (Fagin, Nievergelt, Pippenger, Strong: "Extendible hashing", TODS 1979): the
- * first bits of a key choose a segment through a directory; a segment is a small open-addressed
- * table that splits in two when it is full. So the work of growing is bounded by one segment of
- * 256 slots and, rarely, by doubling the directory (16 bytes for some 150 keys).
+ * first bits of a key select a segment through a directory. A segment is a small open-addressed
+ * table, which is split in two when it is full. So the work of growing is bounded by one segment of
+ * 256 slots and, rarely, by doubling the directory (16 bytes for about 150 keys).
  *
- * Most keys that are asked for are not there. Each segment has a blocked Bloom filter (Putze,
- * Sanders, Singler: "Cache-, hash- and space-efficient Bloom filters", 2007) with blocks of one
- * word, kept apart from the slots: a miss costs one test of one word, and those words are few
- * enough to stay in the cache. Removing leaves bits behind; a segment makes its filter anew when
- * many of its keys have gone.
+ * Most keys that are looked up are not in the table. Therefore each segment has a blocked Bloom
+ * filter (Putze, Sanders, Singler: "Cache-, hash- and space-efficient Bloom filters", 2007) with
+ * blocks of one word, stored apart from the slots: a miss costs the test of one word, and these
+ * words are few enough to stay in the cache. Removal leaves bits behind; a segment rebuilds its
+ * filter when many of its keys have been removed.
  *
- * Keys must be equally spread in all their bits: hashes, or numbers mixed one to one. */
+ * All bits of the keys must be uniformly distributed: use hashes, or numbers mixed by a
+ * bijection. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,9 +30,9 @@ struct sl_key_slot {
 };
 
 struct sl_key_segment {
-    uint32_t depth;   /* bits of the key that all of its keys share */
-    uint32_t used;    /* slots */
-    uint32_t removed; /* keys that may still have their bits in the Bloom filter */
+    uint32_t depth;   /* number of leading bits that all keys of the segment share */
+    uint32_t used;    /* occupied slots */
+    uint32_t removed; /* removed keys whose bits may still be in the Bloom filter */
     uint32_t number;  /* of its Bloom filter in the slab */
     struct sl_key_slot slots[SL_SEGMENT_SLOTS];
 };
@@ -41,7 +43,8 @@ struct sl_key_dir {
 };
 
 struct sl_key_table {
-    struct sl_key_dir *directory; /* 1 << depth; neighbours may lead to the same segment */
+    struct sl_key_dir *directory; /* 1 << depth entries; adjacent ones may lead to the same
+                                     segment */
     uint32_t depth;               /* at least 1 */
     uint32_t segments;
     struct sl_slab blooms;
@@ -49,19 +52,20 @@ struct sl_key_table {
 
 /* 0; -ENOMEM. */
 int sl_key_table_init(struct sl_key_table *table);
-/* Fine on a table that is all zero. */
+/* A zeroed table is allowed. */
 void sl_key_table_done(struct sl_key_table *table);
 
-/* The slot of `key`; NULL: not there. Good until the next add or remove. */
+/* The slot of `key`; NULL: not in the table. Valid until the next add or remove. */
 struct sl_key_slot *sl_key_table_find(const struct sl_key_table *table, uint64_t key);
-/* Files `value`, which is not 0, under `key`, which is not there yet. 0; -ENOMEM: unchanged. */
+/* Adds `value`, which must not be 0, for `key`, which must not be in the table. 0; -ENOMEM:
+ * unchanged. */
 int sl_key_table_add(struct sl_key_table *table, uint64_t key, uint64_t value);
-/* `slot` came from sl_key_table_find(). */
+/* `slot` must come from sl_key_table_find(). */
 void sl_key_table_remove(struct sl_key_table *table, struct sl_key_slot *slot);
 
 size_t sl_key_table_bytes(const struct sl_key_table *table);
 
-/* For those who ask for many keys at once: first rule out what is not there, then prefetch. */
+/* For callers that look up many keys at once: first exclude the missing ones, then prefetch. */
 
 static inline const struct sl_key_dir *sl_key_table_dir(const struct sl_key_table *table,
                                                         uint64_t key)
@@ -69,8 +73,8 @@ static inline const struct sl_key_dir *sl_key_table_dir(const struct sl_key_tabl
     return &table->directory[key >> (64 - table->depth)];
 }
 
-/* The bits that `key` sets in its word of the Bloom filter: three are enough for one false hit in
- * some hundreds. */
+/* The bits of `key` in its word of the Bloom filter. With three bits about one in several hundred
+ * tests is a false hit. */
 static inline uint64_t sl_key_bloom_bits(uint64_t key)
 {
     return (uint64_t)1 << ((key >> 14) & 63) | (uint64_t)1 << ((key >> 20) & 63) |

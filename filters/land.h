@@ -1,4 +1,4 @@
-/* filters/land.h - is there land in this box? To the degree, without Antarctica; internal. */
+/* filters/land.h - whether a box contains land, to the degree and without Antarctica; internal. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,9 +7,9 @@
 
 enum { SL_LAND_ROWS = 180, SL_LAND_ROW_BYTES = 45 };
 
-/* A bit for each cell of one degree, from the south-west corner of the world: see
+/* A bit for each cell of one degree, beginning at the south-west corner of the map: see
  * tables/make_land_table.py. */
 extern const unsigned char sl_land_table[SL_LAND_ROWS][SL_LAND_ROW_BYTES];
 
-/* `box` is valid. Cells that it touches count as a whole. */
+/* `box` must be valid. Cells that it touches count as a whole. */
 bool sl_land_in(const struct sl_box *box);

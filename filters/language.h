@@ -1,14 +1,13 @@
-/* filters/language.h - is that the tag of a language, and which one was meant if not? Internal. */
+/* filters/language.h - checks language tags and suggests corrections; internal. */
 #pragma once
 
 #include <stdbool.h>
 
 #include "base/slice.h"
 
-/* `subtag`, in lower case and of at least two letters: the first of a language range. Has it the
- * form of a code of ISO 639-3, or is it one of 639-1? */
+/* Whether `subtag`, the first subtag of a language range, in lower case and of at least two
+ * letters, has the form of an ISO 639-3 code or is an ISO 639-1 code. */
 bool sl_language_is_known(struct sl_slice subtag);
 
-/* The code of a language that was named in English, or by what is often taken for its code; NULL.
- */
+/* The code of a language given by its English name, or by a common wrong code; NULL: unknown. */
 const char *sl_language_meant(struct sl_slice subtag);

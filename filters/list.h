@@ -1,4 +1,4 @@
-/* filters/list.h - room at the end of an array that grows; internal. */
+/* filters/list.h - grows an array; internal. */
 #pragma once
 
 #include <stddef.h>
@@ -6,8 +6,8 @@
 
 #include "base/alloc.h"
 
-/* `items` with room for `more` elements behind the first `count`, perhaps elsewhere; *capacity is
- * in elements. NULL: out of memory, nothing has changed. */
+/* Returns `items` with room for `more` elements after the first `count`, possibly moved. *capacity
+ * counts elements. NULL: out of memory, nothing has changed. */
 static inline void *sl_list_grow(void *items, size_t count, size_t *capacity, size_t more,
                                  size_t element_size)
 {

@@ -1,4 +1,5 @@
-/* filters/match_set.h - the subscriptions that matched one event, each once, in no order. */
+/* filters/match_set.h - the subscriptions that matched an event, each once, in no particular
+ * order. */
 #pragma once
 
 #include <stddef.h>

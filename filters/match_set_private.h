@@ -1,4 +1,4 @@
-/* filters/match_set_private.h - how the index fills a match set; internal. */
+/* filters/match_set_private.h - the inside of a match set, which the index fills; internal. */
 #pragma once
 
 #include "filters/match_set.h"

@@ -1,8 +1,8 @@
-/* filters/postings.h - key -> the entries that are filed under it.
+/* filters/postings.h - posting lists: the entries that are filed under each key.
  *
- * A posting says which entry, and which of that entry's keys it is. The entry remembers where its
- * posting stands, so that taking one out never searches: the last one of the list takes the place,
- * and its owner is told. Nearly all keys have one posting; it lives in the slot itself. */
+ * A posting names an entry, and one of that entry's keys. The entry remembers the position of its
+ * posting, so removal never searches: the last posting of the list moves to the position, and the
+ * caller is told. Nearly all keys have one posting, which is stored in the slot itself. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,14 +24,14 @@ struct sl_postings {
 int sl_postings_init(struct sl_postings *postings);
 void sl_postings_done(struct sl_postings *postings);
 
-/* *ret_position: where it stands among the postings of `key`. 0; -ENOMEM: unchanged. */
+/* *ret_position: its position among the postings of `key`. 0; -ENOMEM: unchanged. */
 int sl_postings_add(struct sl_postings *postings, uint64_t key, struct sl_posting posting,
                     uint32_t *ret_position);
-/* Removes the posting of `key` at `position`. true: *ret_moved now stands there. */
+/* Removes the posting of `key` at `position`. true: *ret_moved has moved to this position. */
 bool sl_postings_remove(struct sl_postings *postings, uint64_t key, uint32_t position,
                         struct sl_posting *ret_moved);
 
-/* How many are filed under `key`. */
+/* The number of postings of `key`. */
 uint32_t sl_postings_count(const struct sl_postings *postings, uint64_t key);
 
 size_t sl_postings_bytes(const struct sl_postings *postings);
@@ -44,7 +44,7 @@ struct sl_posting_list {
     struct sl_posting items[];
 };
 
-/* A value is a pointer to a list, or one posting, marked by its lowest bit. */
+/* A value is a pointer to a list, or a single posting, marked by the lowest bit. */
 static inline bool sl_posting_value_is_single(uint64_t value)
 {
     return value & 1;

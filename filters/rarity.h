@@ -1,8 +1,8 @@
-/* filters/rarity.h - how often does a key turn up in events, lately and roughly?
+/* filters/rarity.h - estimates how often keys have recently occurred in events.
  *
  * A count-min sketch (Cormode, Muthukrishnan: "An improved data stream summary", 2005) of two rows
- * with conservative update, whose counts are halved now and then, so that old events fade. It only
- * guides where a filter is filed: a wrong answer costs time, never a match. */
+ * with conservative update. Its counts are halved from time to time, so that old events fade. The
+ * estimates only decide where filters are filed: a wrong one costs time, never a match. */
 #pragma once
 
 #include <stdint.h>
@@ -14,7 +14,7 @@ struct sl_rarity {
     uint32_t since_halved; /* sum of weights */
 };
 
-/* `key` stands for `weight` times that it was seen: more than 1 if not every event is looked at. */
+/* Counts `weight` occurrences of `key`; more than 1 if only some events are counted. */
 void sl_rarity_see(struct sl_rarity *rarity, uint64_t key, uint32_t weight);
 
 static inline uint32_t sl_rarity_count(const struct sl_rarity *rarity, uint64_t key)

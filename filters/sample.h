@@ -1,6 +1,6 @@
-/* filters/sample.h - a share of all ids that is the same for everyone, and one of n equal parts.
+/* filters/sample.h - samples of ids, and partitions of ids into n equal parts; the same everywhere.
  *
- * Both look at different halves of stable_hash(id), so they are independent of each other. */
+ * They use different halves of stable_hash(id), so they are independent of each other. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,13 +16,13 @@ static inline bool sl_sample_has(uint32_t ppm, uint64_t id)
     return ((stable_hash(id) >> 32) * 1000000 >> 32) < ppm;
 }
 
-/* The part, from 1 to `parts`, that `id` falls in. */
+/* The part, from 1 to `parts`, that contains `id`. */
 static inline uint32_t sl_partition_of(uint32_t parts, uint64_t id)
 {
     return (uint32_t)((stable_hash(id) & UINT32_MAX) * parts >> 32) + 1;
 }
 
-/* Reads a percentage above 0 and at most 100, as parts per million. 0; -EINVAL. */
+/* Parses a percentage above 0 and at most 100 to parts per million. 0; -EINVAL. */
 int sl_parse_sample(struct sl_slice text, uint32_t *ret_ppm);
-/* Reads k/n with 1 <= k <= n <= 1024. 0; -EINVAL. */
+/* Parses k/n with 1 <= k <= n <= 1024. 0; -EINVAL. */
 int sl_parse_partition(struct sl_slice text, uint32_t *ret_part, uint32_t *ret_parts);

@@ -1,6 +1,6 @@
-/* filters/scan.h - the small grammar that all members of a filter share: white space and lists.
+/* filters/scan.h - the lexical rules that all members of a filter share: white space and lists.
  *
- * White space is space, tab, CR, LF and U+3000; lists are split at ',' and U+FF0C. */
+ * White space is space, tab, CR, LF and U+3000. Lists are separated by ',' and U+FF0C. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 
 #include "base/slice.h"
 
-/* Bytes of white space at the start of `text`: 1, 3, or 0 for none. */
+/* Size of the white space character at the start of `text`: 1, 3, or 0 for none. */
 static inline size_t sl_scan_space(struct sl_slice text)
 {
     if (text.size == 0)
@@ -24,7 +24,7 @@ static inline size_t sl_scan_space(struct sl_slice text)
     }
 }
 
-/* Bytes of the comma at the start of `text`: 1, 3, or 0 for none. */
+/* Size of the comma at the start of `text`: 1, 3, or 0 for none. */
 static inline size_t sl_scan_comma(struct sl_slice text)
 {
     if (text.size == 0)
@@ -34,17 +34,18 @@ static inline size_t sl_scan_comma(struct sl_slice text)
     return text.size >= 3 && memcmp(text.data, "\xEF\xBC\x8C", 3) == 0 ? 3 : 0;
 }
 
-/* Without the white space at both ends. */
+/* `text` without the white space at both ends. */
 struct sl_slice sl_scan_trim(struct sl_slice text);
 
-/* Takes the next item off *rest, trimmed. Start with the whole text, which is one item more than
- * it has commas; false: there are no more. */
+/* Removes the next item, trimmed, from *rest. Begin with the whole text, which has one item more
+ * than commas. false: there are no more. */
 bool sl_scan_item(struct sl_slice *rest, struct sl_slice *ret_item);
 
-/* Takes the next word off *rest: what stands between white space. false: there are no more. */
+/* Removes the next word, which is surrounded by white space, from *rest. false: there are no
+ * more. */
 bool sl_scan_word(struct sl_slice *rest, struct sl_slice *ret_word);
 
-/* Code points of valid UTF-8. */
+/* The number of code points of valid UTF-8. */
 size_t sl_scan_length(struct sl_slice text);
-/* Its first `count` code points, or all of them. */
+/* The first `count` code points, or all. */
 struct sl_slice sl_scan_first(struct sl_slice text, size_t count);

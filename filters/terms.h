@@ -1,11 +1,12 @@
-/* filters/terms.h - what an event's text is made of, for who counts it: hashtags, words, links,
- * those mentioned, cashtags.
+/* filters/terms.h - the terms of an event's text, to be counted: hashtags, words, links, mentions,
+ * cashtags.
  *
- * They are what a filter finds (docs/filters.md, sections 3 to 5), in normal form and without sign:
- * a term of the text, told to `track` with its sign, finds the text. A word is a token; in a script
- * without spaces, whose tokens are single characters, each two neighbours are one, and so is a
- * character that stands alone. A link is its host and path. Who is mentioned is the login; of
- * "@anna火锅" that is "anna". Terms come in the order of the text and are repeated as there. */
+ * They correspond to what filters find (docs/filters.md, sections 3 to 5), in normal form and
+ * without sign: `track` with such a term and its sign matches the text. A word is a token; in
+ * scripts without spaces, whose tokens are single characters, each two adjacent characters are a
+ * word, and so is a character that stands alone. A link is a host and path. A mention is the login;
+ * in "@anna火锅" it is "anna". Terms are returned in the order of the text, including repetitions.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -25,10 +26,10 @@ enum sl_term_kind {
 };
 
 struct sl_term {
-    struct sl_slice text, path; /* of the event and of what was read of it; `path` of links only */
-    uint64_t hash;              /* of both, keyed: another in each process */
+    struct sl_slice text, path; /* slices of the event and of `words`; `path` only for links */
+    uint64_t hash;              /* of both, keyed: differs between processes */
 };
 
-/* The next one of the kind; *at begins as 0. false: that was all. */
+/* Returns the next term of the kind. *at starts at 0. false: there are no more. */
 bool sl_words_next_term(const struct sl_words *words, enum sl_term_kind kind, size_t *at,
                         struct sl_term *ret_term);

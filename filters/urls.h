@@ -1,4 +1,4 @@
-/* filters/urls.h - URLs in raw text, section 3 of docs/filters.md; internal. */
+/* filters/urls.h - finds URLs in raw text (docs/filters.md, section 3); internal. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,12 +9,13 @@
 
 /* Parts of one text. */
 struct sl_url_span {
-    size_t start, end;          /* of the URL, offsets */
-    struct sl_slice host, path; /* the host as written, but for "user@" and ":port" */
+    size_t start, end;          /* offsets of the URL */
+    struct sl_slice host, path; /* the host as written, without "user@" and ":port" */
 };
 
-/* Finds the first URL that begins at `from` or later. */
+/* Finds the first URL that begins at or after `from`. */
 bool sl_url_find(struct sl_slice text, size_t from, struct sl_url_span *ret_span);
 
-/* Appends `host` in lower case, without trailing dots and then one leading "www.". 0; -ENOMEM. */
+/* Appends `host` in lower case, without trailing dots and then without one leading "www.". 0;
+ * -ENOMEM. */
 int sl_url_append_host(struct sl_slice host, struct buffer *bytes);

@@ -1,9 +1,9 @@
 /* filters/word_hash.h - the keyed hash of tokens, names, hosts and ids; internal.
  *
- * Clients choose keywords and authors choose words, so neither may be able to prepare strings
- * that collide. Words are short and there are a hundred of them in a post, so the hash has to cost
- * a few multiplications. SipHash costs about 60 operations for the shortest input; instead, this
- * is a universal hash, whose bound on collisions is a theorem, not a hope:
+ * Clients choose keywords and authors choose words, so neither must be able to prepare strings that
+ * collide. Words are short and a post has about a hundred, so a hash may cost only a few
+ * multiplications. SipHash takes about 60 operations for the shortest input. This is a universal
+ * hash instead, whose bound on collisions is proven:
  *
  *   1. The size and the bytes, 7 at a time, are the coefficients of a polynomial over the field of
  *      2^61 - 1 elements, evaluated at a secret point (Carter, Wegman 1979). Two different strings
@@ -11,11 +11,11 @@
  *   2. The value goes through a secret 128-bit multiply-add of which the upper half is taken
  *      (Dietzfelbinger 1996): for two different values the results are independent and uniform, so
  *      any k bits of two hashes agree with probability 2^-k, whatever the strings.
- *   3. A fixed bijection at the end keeps that and breaks the arithmetic progressions that
- *      neighbouring code points would otherwise leave in a table with linear probing.
+ *   3. A fixed bijection at the end keeps this property and breaks the arithmetic progressions that
+ *      adjacent code points would otherwise leave in a table with linear probing.
  *
- * That holds for strings chosen without knowledge of the key. Hashes never leave the process, and
- * nobody is told of a collision: there is nothing to learn the key from. */
+ * This holds for strings chosen without knowledge of the key. Hashes never leave the process and
+ * collisions are not observable, so the key cannot be learned. */
 #pragma once
 
 #include <endian.h>
@@ -60,7 +60,7 @@ static inline uint32_t sl_word_hash_load32(const unsigned char *bytes)
     return le32toh(word);
 }
 
-/* `size` bytes, 1 to 7, as a little-endian number; none beyond them is read. */
+/* `size` bytes, 1 to 7, as a little-endian number. Reads no bytes beyond them. */
 static inline uint64_t sl_word_hash_load(const unsigned char *bytes, size_t size)
 {
     if (size >= 4)
@@ -70,7 +70,7 @@ static inline uint64_t sl_word_hash_load(const unsigned char *bytes, size_t size
            (uint64_t)bytes[size - 1] << (8 * (size - 1));
 }
 
-/* Of any bytes; never 0; all 64 bits are equally good. */
+/* Never 0. All 64 bits are equally good. */
 static inline uint64_t sl_word_hash(const struct sl_word_key *key, const void *data, size_t size)
 {
     const unsigned char *bytes = data;
@@ -83,8 +83,8 @@ static inline uint64_t sl_word_hash(const struct sl_word_key *key, const void *d
     return sl_word_hash_close(key->scale * value + key->shift);
 }
 
-/* Of two hashes in their order (neighbouring tokens), or of a hash and a number that says what
- * kind of thing was hashed; never 0. */
+/* The hash of two hashes in order (adjacent tokens), or of a hash and a number for the kind of
+ * object that was hashed. Never 0. */
 static inline uint64_t sl_word_hash_pair(const struct sl_word_key *key, uint64_t first,
                                          uint64_t second)
 {

@@ -1,15 +1,16 @@
-/* filters/words_private.h - what sl_words_read() found, and the same reading for filter terms.
+/* filters/words_private.h - the result of sl_words_read(), and the same parsing for terms of
+ * filters.
  *
- * For the other files of filters/ only; not installed. An event's text and a filter's terms go
- * through the same functions here, so that both sides agree code point by code point.
+ * Only for other files of filters/; not installed. The text of events and the terms of filters go
+ * through the same functions, so that both agree on every code point.
  *
- * Two ways in. An event: sl_words_read() fills a struct sl_words. A term, an operand, a login:
+ * An event: sl_words_read() fills a struct sl_words. A term, operand or login:
  *
  *     sl_normalise(term, &normal);                    N(term), section 2 of docs/filters.md
  *     kind = sl_entity_of(normal, &name);             "#tag", "@name", "$cash"? section 6
  *     sl_tokenise(normal, NULL, &tokens);             else a keyword: its tokens, section 4
  *
- * Nothing here has state of its own; nothing is shared between threads. */
+ * The functions have no state and share nothing between threads. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,16 +25,16 @@
 
 /* --- what was read ------------------------------------------------------------------------ */
 
-/* A token. The barrier between two pieces of text is one too, with hash and size 0: as no real
- * token has either, a walk over neighbours needs no special case. */
+/* A token. A barrier between two parts of the text is stored as a token, too, with hash and size 0.
+ * No real token has these, so a walk over adjacent tokens needs no special case. */
 struct sl_token {
-    uint64_t hash;   /* sl_word_hash() of its bytes; 0 when read without a key */
+    uint64_t hash;   /* sl_word_hash() of its bytes; 0 if tokenised without a key */
     uint32_t offset; /* of its normal form, see sl_words_bytes() */
     uint32_t size : 31;
-    uint32_t gap : 1; /* a separator, a barrier or nothing stands directly before it */
+    uint32_t gap : 1; /* a separator, a barrier or nothing is directly before it */
 };
 
-/* A hashtag, mention or cashtag without its sign, or a login: normal form. */
+/* A hashtag, mention or cashtag without its sign, or a login, in normal form. */
 struct sl_name {
     uint64_t hash;
     uint32_t offset;
@@ -41,8 +42,8 @@ struct sl_name {
 };
 
 struct sl_url {
-    struct sl_name host;  /* lower case, without "www."; can be empty */
-    struct sl_slice path; /* "" or from its "/" on, as written; in the memory of the event */
+    struct sl_name host;  /* lower case, without "www."; may be empty */
+    struct sl_slice path; /* "", or from its "/" on, as written; a slice of the event */
 };
 
 struct sl_token_list {
@@ -64,24 +65,27 @@ struct sl_url_list {
 
 void sl_token_list_done(struct sl_token_list *tokens);
 
-/* Offsets have 32 bits, sizes 31: normal forms that would take more count as out of memory. */
+/* Offsets have 32 bits, sizes 31: longer normal forms are treated as out of memory. */
 enum { SL_WORDS_MAX = INT32_MAX };
 
-/* After a successful sl_words_read(). Lists are in the order of the text and keep repetitions.
- * follow and unfollow events, and deletes without text, have what their event has: no tokens,
- * perhaps logins. */
+/* The content after a successful sl_words_read(). Lists are in the order of the text and contain
+ * repetitions. For follow and unfollow events, and for deletions without text, there are no tokens
+ * but possibly logins. */
 struct sl_words {
     struct sl_word_key key;
-    struct buffer bytes;          /* all normal forms; offsets point in here */
-    uint32_t text_size;           /* of the text, with the hosts of its links: the first of them */
-    struct sl_token_list tokens;  /* of the text, with barriers between (never first or last) */
+    struct buffer bytes;          /* all normal forms; offsets refer to this */
+    uint32_t text_size;           /* size of the text and the hosts of its links, which come
+                                     first */
+    struct sl_token_list tokens;  /* of the text, with barriers between its parts (never first or
+                                     last) */
     struct sl_token_map *map;     /* hash -> tokens */
     struct sl_name_list hashtags; /* has:hashtags is count > 0, and so on */
-    struct sl_name_list mentions; /* the run, and its [a-z0-9_] prefix if shorter: two entries */
+    struct sl_name_list mentions; /* the run, and its [a-z0-9_] prefix if that is shorter: two
+                                     entries */
     struct sl_name_list cashtags;
-    struct sl_url_list urls;    /* of the text, then of event.urls */
+    struct sl_url_list urls;    /* those in the text, then those of event.urls */
     struct sl_token_list place; /* tokens of event.place */
-    struct sl_name login;       /* N(event.login): compares, needs not be a valid login */
+    struct sl_name login;       /* N(event.login): for comparison, need not be a valid login */
     struct sl_name reply_to_login;
     struct sl_name repost_of_login;
 };
@@ -106,28 +110,29 @@ static inline struct sl_slice sl_words_name(const struct sl_words *words,
 
 /* --- terms and operands ------------------------------------------------------------------- */
 
-/* Appends N(text) to `normal`. `text` is valid UTF-8. 0; -ENOMEM: `normal` is as before, or
- * failed. */
+/* Appends N(text) to `normal`. `text` must be valid UTF-8. 0; -ENOMEM: `normal` is unchanged, or
+ * has failed. */
 int sl_normalise(struct sl_slice text, struct buffer *normal);
 
-/* Appends the tokens of one piece in normal form (no URL search, no barrier); offsets are into
- * `normal`. `key` NULL: hashes are 0. 0; -ENOMEM: `tokens` is as before. */
+/* Appends the tokens of one part in normal form (without URL search and barriers). Offsets refer to
+ * `normal`. `key` NULL: hashes are 0. 0; -ENOMEM: `tokens` is unchanged. */
 int sl_tokenise(struct sl_slice normal, const struct sl_word_key *key,
                 struct sl_token_list *tokens);
 
 enum sl_entity_kind { SL_ENTITY_NONE, SL_ENTITY_HASHTAG, SL_ENTITY_MENTION, SL_ENTITY_CASHTAG };
 
-/* Is `normal` a sign and a full valid run (section 6; a hashtag may end with one more '#')?
- * *ret_name is the run, a part of `normal`; untouched for SL_ENTITY_NONE. */
+/* Whether `normal` is a sign followed by a complete valid run (section 6; a hashtag may end with
+ * one more '#'). *ret_name is the run, a slice of `normal`; unchanged for SL_ENTITY_NONE. */
 enum sl_entity_kind sl_entity_of(struct sl_slice normal, struct sl_slice *ret_name);
 
-/* Not empty, and only letters, marks, digits and '_' (classes W and U). Without the '@'. */
+/* Whether the text, without '@', is not empty and consists only of letters, marks, digits and '_'
+ * (classes W and U). */
 bool sl_is_login(struct sl_slice normal);
 
-/* The operand of `url:`. Appends the host, in lower case and without "www.", to `host`; *ret_path
- * is a part of `operand` without trailing '/'. 0; -EINVAL: not a host; -ENOMEM. */
+/* Parses the operand of `url:`. Appends the host, in lower case and without "www.", to `host`;
+ * *ret_path is a slice of `operand` without trailing '/'. 0; -EINVAL: not a host; -ENOMEM. */
 int sl_parse_url_operand(struct sl_slice operand, struct buffer *host, struct sl_slice *ret_path);
 
-/* For words.c: reads tokens and entities of words->bytes from `offset` on, one piece in normal
- * form, into `words`. 0; -ENOMEM: some may have been read. */
+/* For words.c: parses the tokens and entities of words->bytes from `offset` on, which is one part
+ * in normal form, into `words`. 0; -ENOMEM: some may have been added. */
 int sl_words_read_piece(struct sl_words *words, size_t offset);
