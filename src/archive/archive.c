@@ -1,8 +1,6 @@
-/* archive.c - an archive is opened by the backend that its URL's scheme names, and each call goes
- * to that one's table.
+/* archive.c - opens an archive by the backend for its URL's scheme and passes calls on to it.
  *
- * Another kind of archive is a row of `kinds`. A page that could not be read whole is freed here.
- */
+ * A backend is a row of `kinds`. A page that could not be read completely is freed here. */
 #include "src/archive/archive.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* archive_identity.c - what a new archive is told apart by. */
+/* archive_identity.c - makes the identity of a new archive. */
 #include <inttypes.h>
 #include <stdio.h>
 

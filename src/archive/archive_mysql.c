@@ -1,22 +1,22 @@
 /* archive_mysql.c - the archive in a database of MySQL or MariaDB.
  *
- * A row a post, in the order of (user, id): a user's page is one range of the table, and lies
- * together on its disk. A post that has been erased is a row of user 0 without a text, and stays as
- * the mark that keeps a late store out: `id` is unique. Row 1 of table `sluice_archive` says
- * whose the archive is and in which version; it is made last. Row 2 says which archive it is
- * (sl_archive_identity()), and is made by whoever writes and finds none; earlier versions know the
- * first alone.
+ * There is one row for each post, in the order of (user, id): a user's page is one range of the
+ * table and is contiguous on disk. An erased post becomes a row of user 0 without a text, which
+ * stays to keep out a late store, since `id` is unique. Row 1 of the table `sluice_archive`
+ * contains the database's id and the version, and is written last. Row 2 contains the identity
+ * (sl_archive_identity()), and is added by the first writer that finds none; earlier versions know
+ * only row 1.
  *
- * Statements are text: numbers, and bytes as hexadecimal literals, which mean the same in every
- * character set and sql_mode; there is nothing to escape, and nothing to prepare anew on another
- * connection. Posts are bytes to the server, so they come back as they were. A call is one
- * statement, or a transaction where that would be a large packet.
+ * Statements are text with numbers, and with bytes as hexadecimal literals, which mean the same in
+ * every character set and sql_mode. So nothing must be escaped, and nothing must be prepared again
+ * on a new connection. Posts are bytes to the server and come back unchanged. A call is one
+ * statement, or a transaction if that would be a large packet.
  *
- * Storing and erasing may be done twice. So a call whose connection is lost, because the server
- * was restarted or has hung up on an idle client, is made once more on a new one, which first looks
- * whether it is the same archive; and so is a call that lost a deadlock. A connection that was
- * made for the call and is lost in it is told (-EAGAIN), like a server that is not there: the next
- * call connects again. */
+ * Storing and erasing are idempotent. A call whose connection is lost, because the server was
+ * restarted or has closed an idle connection, is repeated once on a new connection, after a check
+ * that it is still the same archive. So is a call that was the victim of a deadlock. If a
+ * connection that was opened for the call is lost during it, the call fails with -EAGAIN, as if the
+ * server were not available; the next call connects again. */
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -37,14 +37,15 @@
 
 enum {
     VERSION = 1,
-    STATEMENT_BYTES = 512 * 1024, /* about; far below every default of max_allowed_packet */
+    STATEMENT_BYTES = 512 * 1024, /* approximately; far below any default of max_allowed_packet */
     DEADLOCK_TRIES = 8,
-    PAUSE_FIRST_MS = 2, /* behind a deadlock */
+    PAUSE_FIRST_MS = 2, /* after a deadlock */
     PAUSE_MOST_MS = 256,
     DATABASE_ID_SIZE = 65,
 };
 
-/* By whoever finds none; two may do it at once, and the first row of the second table counts. */
+/* Created by the first that finds none. Two may do it at once; then the first row of the second
+ * table counts. */
 static const char *const schema[] = {
     "CREATE TABLE IF NOT EXISTS sluice_posts ("
     "user BIGINT UNSIGNED NOT NULL, id BIGINT UNSIGNED NOT NULL, json MEDIUMBLOB, "
@@ -59,14 +60,14 @@ struct archive {
     struct sl_mysql_address address;
     struct sl_mysql_link link;
     bool may_write;
-    bool is_anyones; /* else: */
+    bool is_anyones; /* otherwise: */
     char database_id[DATABASE_ID_SIZE];
-    struct buffer sql; /* the statement that is being made */
+    struct buffer sql; /* the statement being built */
 };
 
 /* ---- statements ---- */
 
-/* Puts the archive's name before what went wrong. */
+/* Prefixes the error message with the archive's name. */
 static int told(const struct archive *archive, int r, const struct failure *why,
                 struct failure *reterr)
 {
@@ -75,7 +76,7 @@ static int told(const struct archive *archive, int r, const struct failure *why,
     if (r == 0)
         return 0;
     if (r == -EBADMSG && archive->link.code == ER_NO_SUCH_TABLE)
-        r = -ESTALE; /* it was there when it was opened */
+        r = -ESTALE; /* it existed when it was opened */
     sl_mysql_address_print(&archive->address, name);
     return failure_set(reterr, r, "the archive %.200s: %.300s", name, why->text);
 }
@@ -108,7 +109,7 @@ static int run_text(struct archive *archive, const char *sql, MYSQL_RES **ret_ro
     return sl_mysql_link_run(&archive->link, sl_slice_str(sql), ret_rows, reterr);
 }
 
-/* Runs what has been made. */
+/* Runs the statement in archive->sql. */
 static int run_made(struct archive *archive, MYSQL_RES **ret_rows, struct failure *reterr)
 {
     if (archive->sql.failed)
@@ -121,8 +122,8 @@ static uint64_t read_number(const char *text)
     return strtoull(text, NULL, 10);
 }
 
-/* The next row, of so many columns, none of which is NULL: what others made by the same name, or a
- * server that is none, may answer otherwise. NULL: there is none such. */
+/* The next row, of this many columns, none of which is NULL: a table made by others, or something
+ * that is not MySQL, may answer differently. NULL: there is no such row. */
 static MYSQL_ROW fetch_row(MYSQL_RES *rows, unsigned columns)
 {
     MYSQL_ROW row = mysql_num_fields(rows) == columns ? mysql_fetch_row(rows) : NULL;
@@ -134,7 +135,7 @@ static MYSQL_ROW fetch_row(MYSQL_RES *rows, unsigned columns)
     return row;
 }
 
-/* ---- whose archive is it? ---- */
+/* ---- identity ---- */
 
 static int make(struct archive *archive, struct failure *reterr)
 {
@@ -184,7 +185,7 @@ static int check_identity(struct archive *archive, struct failure *reterr)
     return r;
 }
 
-/* *ret_is_there: there is an identity, and it stands in `room`. */
+/* *ret_is_there: there is an identity, which has been written to `room`. */
 static int read_identity(struct archive *archive, char room[static SL_ARCHIVE_IDENTITY_SIZE],
                          bool *ret_is_there, struct failure *reterr)
 {
@@ -218,7 +219,7 @@ static int make_identity(struct archive *archive, struct failure *reterr)
     return run_made(archive, NULL, reterr);
 }
 
-/* Which one is it? On a connection that is made anew it must be the one of before. */
+/* Reads the identity. On a new connection it must be the same as before. */
 static int identify(struct archive *archive, struct failure *reterr)
 {
     char identity[SL_ARCHIVE_IDENTITY_SIZE] = "";
@@ -257,7 +258,7 @@ static int connect_to(struct archive *archive, enum sl_archive_mode mode, struct
     return r;
 }
 
-/* ---- calls, and connections that are lost ---- */
+/* ---- calls, and lost connections ---- */
 
 typedef int (*call_fn)(struct archive *archive, void *arguments, struct failure *reterr);
 
@@ -280,8 +281,8 @@ static int make_call(struct archive *archive, call_fn call, void *arguments, str
     return r < 0 ? r : call(archive, arguments, reterr);
 }
 
-/* Makes a call as often as the comment above says. A server that was silent for the whole of its
- * time is not asked again: whoever waits for us has waited long enough. */
+/* Makes a call and repeats it as described at the top of this file. A server that did not answer in
+ * time is not asked again, because the caller has waited long enough. */
 static int insist(struct archive *archive, call_fn call, void *arguments, struct failure *reterr)
 {
     const uint64_t late_ms = clock_monotonic_ms() + archive->address.timeout_s * 1000 / 2;
@@ -306,7 +307,7 @@ static int insist(struct archive *archive, call_fn call, void *arguments, struct
     }
 }
 
-/* ---- is it still there? ---- */
+/* ---- verifying ---- */
 
 static int verify(struct archive *archive, void *arguments, struct failure *reterr)
 {
@@ -324,7 +325,7 @@ static int mysql_verify(struct sl_archive *base, struct failure *reterr)
 /* An INSERT of many rows. */
 struct writing {
     const char *on_duplicate;
-    const struct sl_archive_post *posts; /* to be stored, or else */
+    const struct sl_archive_post *posts; /* posts to store; NULL: posts to erase */
     const uint64_t *erased;
     size_t count;
 };
@@ -342,7 +343,7 @@ static void append_row(struct buffer *sql, const struct writing *writing, size_t
     buffer_append_char(sql, ')');
 }
 
-/* The statement for the rows from *at on, as many as fit; *at moves behind them. */
+/* Builds the statement for as many rows from *at on as fit, and advances *at. */
 static void make_insert(struct archive *archive, const struct writing *writing, size_t *at)
 {
     struct buffer *sql = &archive->sql;
@@ -357,7 +358,7 @@ static void make_insert(struct archive *archive, const struct writing *writing, 
     buffer_append_str(sql, writing->on_duplicate);
 }
 
-/* The first statement has been made, for the rows up to `at`; there are more. */
+/* The first statement, for the rows up to `at`, has been built, and there are more. */
 static int write_in_transaction(struct archive *archive, const struct writing *writing, size_t at,
                                 struct failure *reterr)
 {
@@ -373,7 +374,7 @@ static int write_in_transaction(struct archive *archive, const struct writing *w
     if (r == 0)
         r = run_text(archive, "COMMIT", NULL, reterr);
     if (r < 0 && archive->link.trouble != SL_MYSQL_TROUBLE_LOST)
-        run_text(archive, "ROLLBACK", NULL, NULL); /* also of what the server has rolled back */
+        run_text(archive, "ROLLBACK", NULL, NULL); /* also if the server has already rolled back */
     return r;
 }
 
@@ -411,12 +412,12 @@ static int mysql_erase(struct sl_archive *base, const uint64_t *posts, size_t co
 struct reading {
     uint64_t user, before;
     size_t limit;
-    const uint64_t *posts; /* to be found */
+    const uint64_t *posts; /* ids to find */
     size_t count;
     struct sl_archive_page *page;
 };
 
-/* The post is the result's. */
+/* The strings of the post belong to the result. */
 static int read_row(MYSQL_RES *rows, struct sl_archive_post *ret_post, struct failure *reterr)
 {
     MYSQL_ROW row = fetch_row(rows, 3);
@@ -469,7 +470,7 @@ static int by_id(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* The rows come by id; the page has them as they were asked for. */
+/* The rows come in the order of ids; the page has them in the requested order. */
 static int add_found(const struct reading *reading, MYSQL_RES *rows, struct failure *reterr)
 {
     const size_t count = mysql_num_rows(rows);
@@ -520,7 +521,7 @@ static int mysql_find(struct sl_archive *base, const uint64_t *posts, size_t cou
     return insist((struct archive *)base, find_posts, &reading, reterr);
 }
 
-/* ---- life ---- */
+/* ---- opening and closing ---- */
 
 static int mysql_check(const char *rest, struct failure *reterr)
 {

@@ -1,4 +1,4 @@
-/* archive_page.c - a page of posts, as the backends fill it. */
+/* archive_page.c - a page of posts, which the backends fill. */
 #include <errno.h>
 
 #include "base/alloc.h"

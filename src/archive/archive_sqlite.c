@@ -1,17 +1,16 @@
-/* archive_sqlite.c - the archive as one file of SQLite.
+/* archive_sqlite.c - the archive as an SQLite file.
  *
- * A row a post; one whose `json` is NULL has been erased, and stays as the mark that keeps a late
- * store out. Erasing overwrites the text (secure_delete). The write-ahead log lets others read
- * while one writes; a store is safe on the disk when it returns (synchronous=FULL), because Redis
- * forgets the posts then. The log is copied into the file before each write, so that it never holds
- * more than the last one: a long one on a full disk could not be copied, and would keep the disk
- * full. `user_version` is the version of the schema. The first row of table
- * `archive` says whose it is, the second which one it is (sl_archive_identity()); earlier versions
- * read the first alone.
+ * There is one row for each post. A row whose `json` is NULL is an erased post; it stays to keep
+ * out a late store. Erasing overwrites the text (secure_delete). With the write-ahead log others
+ * can read while one writes. A store is durable when it returns (synchronous=FULL), because Redis
+ * then forgets the posts. The log is copied into the file before each write, so that it never holds
+ * more than the last write: on a full disk a long log could not be copied, and would keep the disk
+ * full. `user_version` is the version of the schema. The first row of the table `archive` contains
+ * the database's id, the second the identity (sl_archive_identity()); earlier versions read only
+ * the first.
  *
- * A file that is removed or replaced while it is open is as good as ever for SQLite. So each read
- * looks first whether the path still leads to it, and so does sl_archive_verify() behind a write.
- */
+ * SQLite does not notice if a file is removed or replaced while it is open. Therefore each read
+ * first checks that the path still leads to it, and so does sl_archive_verify() after a write. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -64,7 +63,7 @@ static int error_of(int code)
         {SQLITE_BUSY, -EAGAIN},    {SQLITE_LOCKED, -EAGAIN},   {SQLITE_FULL, -ENOSPC},
         {SQLITE_NOMEM, -ENOMEM},   {SQLITE_CORRUPT, -EBADMSG}, {SQLITE_NOTADB, -EBADMSG},
         {SQLITE_READONLY, -EROFS}, {SQLITE_CANTOPEN, -ENOENT}, {SQLITE_PERM, -EACCES},
-        {SQLITE_ERROR, -EBADMSG}, /* of SQL that is good elsewhere: other tables than ours */
+        {SQLITE_ERROR, -EBADMSG}, /* from SQL that works elsewhere: the tables are not ours */
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -84,7 +83,7 @@ static int failed(const struct archive *archive, int code, struct failure *reter
 
 /* ---- statements ---- */
 
-/* Runs one that has no rows. */
+/* Runs a statement that returns no rows. */
 static int run(struct archive *archive, enum statement statement, struct failure *reterr)
 {
     int code = sqlite3_step(archive->statements[statement]);
@@ -100,7 +99,7 @@ static int begin(struct archive *archive, struct failure *reterr)
     return run(archive, BEGIN, reterr);
 }
 
-/* Ends a transaction in which `r` has come out. Some failures have rolled it back already. */
+/* Ends a transaction with the result `r`. Some failures have already rolled it back. */
 static int end(struct archive *archive, int r, struct failure *reterr)
 {
     if (r == 0)
@@ -143,7 +142,7 @@ static int execute(struct archive *archive, const char *sql, struct failure *ret
     return code == SQLITE_OK ? 0 : failed(archive, code, reterr);
 }
 
-/* The only value of a query; `room` is "" where there is none. */
+/* The single value of a query; `room` is "" if there is none. */
 static int ask(struct archive *archive, const char *sql, char *room, size_t size,
                struct failure *reterr)
 {
@@ -199,7 +198,7 @@ static int is_empty(struct archive *archive, bool *ret_is_empty, struct failure 
     return r;
 }
 
-/* SQLite does not wait by itself when several do this at once. */
+/* SQLite does not wait by itself if several processes do this at once. */
 static int use_write_ahead_log(struct archive *archive, struct failure *reterr)
 {
     int r = -EAGAIN;
@@ -212,7 +211,7 @@ static int use_write_ahead_log(struct archive *archive, struct failure *reterr)
     return r;
 }
 
-/* Reads which one it is; with `may_make` it is given an identity where it has none. */
+/* Reads the identity. With `may_make`, creates one if there is none. */
 static int identify(struct archive *archive, bool may_make, struct failure *reterr)
 {
     static const char read[] = "SELECT database FROM archive WHERE rowid = 2";
@@ -229,7 +228,7 @@ static int identify(struct archive *archive, bool may_make, struct failure *rete
     return r < 0 ? r : ask(archive, read, identity, SL_ARCHIVE_IDENTITY_SIZE, reterr);
 }
 
-/* Whoever finds it empty makes the tables; others wait meanwhile. */
+/* The first to find the file empty creates the tables; others wait meanwhile. */
 static int make_where_none(struct archive *archive, const char *database_id, struct failure *reterr)
 {
     bool is_new;
@@ -351,7 +350,7 @@ fail:
     return r;
 }
 
-/* ---- is it still there? ---- */
+/* ---- verifying ---- */
 
 static int check_file(const struct archive *archive, struct failure *reterr)
 {
@@ -389,7 +388,7 @@ static int sqlite_verify(struct sl_archive *base, struct failure *reterr)
 typedef int (*write_fn)(struct archive *archive, const void *posts, size_t count,
                         struct failure *reterr);
 
-/* Copies the log into the file; what others read or copy just now is left for the next time. */
+/* Copies the log into the file, except what others are reading or copying at the moment. */
 static int empty_log(struct archive *archive, int mode, struct failure *reterr)
 {
     int code = sqlite3_wal_checkpoint_v2(archive->db, NULL, mode, NULL, NULL);
@@ -409,8 +408,8 @@ static int write_once(struct archive *archive, write_fn write, const void *posts
     return r;
 }
 
-/* A write that found the disk full has left a log of its size behind, of which nothing counts. It
- * is cut off; where that makes room enough, the write is done again. */
+/* A write that found the disk full has left a log of its size behind, none of which is committed.
+ * It is truncated; if that frees enough space, the write is repeated. */
 static int write_all(struct archive *archive, write_fn write, const void *posts, size_t count,
                      struct failure *reterr)
 {

@@ -1,9 +1,10 @@
-/* mysql_address.c - an URL, cut at the question mark, the slash and the last @; options by a table.
+/* mysql_address.c - splits a URL at the question mark, the slash and the last @, and parses the
+ * options by a table.
  *
- * Each part is checked and decoded into a room of fixed size, so that nothing is allocated; what
- * only the whole can tell (a key needs a certificate, a socket no host) comes last. A password is
- * read when it is needed, from its file each time, so that it may be changed. Refusals name the
- * part, and quote nothing that may be a secret. */
+ * Each part is checked and decoded into a buffer of fixed size, so nothing is allocated. Conditions
+ * on several parts (a key needs a certificate, a socket excludes a host) are checked last. A
+ * password is read when it is needed, from its file each time, so that it can be changed. Error
+ * messages name the part, and never quote what may be a secret. */
 #include "src/archive/mysql_address.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@ enum { PORT = 3306, TIMEOUT_S = 5, TIMEOUT_MAX_S = 3600 };
 
 static const char PASSWORD_VARIABLE[] = "SLUICE_ARCHIVE_PASSWORD";
 
-/* ---- behind the question mark ---- */
+/* ---- options ---- */
 
 #define PATH(name, field)                                                                          \
     {                                                                                              \
@@ -92,7 +93,7 @@ static int parse_options(struct sl_slice text, struct sl_mysql_address *address,
     return r;
 }
 
-/* ---- before it ---- */
+/* ---- user, host and database ---- */
 
 static int parse_login(struct sl_slice text, struct sl_mysql_address *address,
                        struct failure *reterr)
@@ -116,7 +117,7 @@ static int parse_authority(struct sl_slice text, struct sl_mysql_address *addres
     size_t at = text.size;
     int r = 0;
 
-    /* The last @, so that a password with a bare @ in it is not taken for a host. */
+    /* the last @, so that a password may contain an unescaped @ */
     while (at > 0 && text.data[at - 1] != '@')
         at--;
     if (at > 0)
@@ -144,7 +145,7 @@ static int parse_database(struct sl_slice text, struct sl_mysql_address *address
                          reterr);
 }
 
-/* What only the whole can tell. */
+/* Checks conditions that concern several parts. */
 static int check_together(struct sl_mysql_address *address, struct failure *reterr)
 {
     if (address->password[0] && address->password_file[0])

@@ -1,9 +1,9 @@
-/* mysql_link.c - the client library's errors as a table of errnos, and its options set for safety.
+/* mysql_link.c - maps the errors of the client library to errnos, and sets its options for safety.
  *
- * An error that the table does not know is -EIO. The password goes only to a server that has proven
- * who it is, or over a socket of this machine: login plugins that would give it away are not
- * allowed elsewhere. Every wait has the address's timeout, and the session is told not to wait for
- * others' locks for longer than half of it. */
+ * An error that is not in the table is -EIO. The password is sent only to a server that has proven
+ * its identity, or over a socket of this machine: login plugins that would reveal it are not
+ * allowed otherwise. Every wait has the address's timeout, and the session waits for locks for at
+ * most half of it. */
 #include "src/archive/mysql_link.h"
 
 #include <errno.h>
@@ -16,7 +16,10 @@
 #include <mysql.h>
 #include <mysqld_error.h>
 
-enum { ER_CLIENT_INTERACTION_TIMEOUT = 4031 }; /* of MySQL only: it was idle for too long */
+enum {
+    ER_CLIENT_INTERACTION_TIMEOUT = 4031
+}; /* MySQL only: closed because it was idle for too
+      long */
 
 /* ---- errors ---- */
 
@@ -25,7 +28,7 @@ static const struct {
     int error;
     enum sl_mysql_trouble trouble;
 } errors[] = {
-    /* nobody there, or not any more */
+    /* server not available, or no longer */
     {CR_CONNECTION_ERROR, -EAGAIN, SL_MYSQL_TROUBLE_LOST},
     {CR_CONN_HOST_ERROR, -EAGAIN, SL_MYSQL_TROUBLE_LOST},
     {CR_IPSOCK_ERROR, -EAGAIN, SL_MYSQL_TROUBLE_LOST},
@@ -45,14 +48,14 @@ static const struct {
     {ER_NET_WRITE_INTERRUPTED, -EAGAIN, SL_MYSQL_TROUBLE_LOST},
     /* busy */
     {ER_LOCK_DEADLOCK, -EAGAIN, SL_MYSQL_TROUBLE_DEADLOCK},
-    {ER_CHECKREAD, -EAGAIN, SL_MYSQL_TROUBLE_DEADLOCK}, /* the same, seen before it happens */
+    {ER_CHECKREAD, -EAGAIN, SL_MYSQL_TROUBLE_DEADLOCK}, /* predicted before it happens */
     {ER_LOCK_WAIT_TIMEOUT, -EAGAIN, SL_MYSQL_TROUBLE_NONE},
     {ER_QUERY_INTERRUPTED, -EAGAIN, SL_MYSQL_TROUBLE_NONE},
     {ER_STATEMENT_TIMEOUT, -EAGAIN, SL_MYSQL_TROUBLE_NONE},
     {ER_CON_COUNT_ERROR, -EAGAIN, SL_MYSQL_TROUBLE_NONE},
     {ER_TOO_MANY_USER_CONNECTIONS, -EAGAIN, SL_MYSQL_TROUBLE_NONE},
     {ER_USER_LIMIT_REACHED, -EAGAIN, SL_MYSQL_TROUBLE_NONE},
-    /* not for us */
+    /* login refused */
     {CR_SSL_CONNECTION_ERROR, -EACCES, SL_MYSQL_TROUBLE_NONE},
     {CR_AUTH_PLUGIN_CANNOT_LOAD, -EACCES, SL_MYSQL_TROUBLE_NONE},
     {CR_AUTH_PLUGIN_ERR, -EACCES, SL_MYSQL_TROUBLE_NONE},
@@ -76,7 +79,7 @@ static const struct {
     {ER_OPEN_AS_READONLY, -EROFS, SL_MYSQL_TROUBLE_NONE},
     {ER_DISK_FULL, -ENOSPC, SL_MYSQL_TROUBLE_NONE},
     {ER_RECORD_FILE_FULL, -ENOSPC, SL_MYSQL_TROUBLE_NONE},
-    /* not what it should be */
+    /* not the expected database or tables */
     {ER_BAD_DB_ERROR, -ENOENT, SL_MYSQL_TROUBLE_NONE},
     {ER_NO_SUCH_TABLE, -EBADMSG, SL_MYSQL_TROUBLE_NONE},
     {ER_BAD_FIELD_ERROR, -EBADMSG, SL_MYSQL_TROUBLE_NONE},
@@ -88,7 +91,7 @@ static const struct {
     {CR_OUT_OF_MEMORY, -ENOMEM, SL_MYSQL_TROUBLE_NONE},
 };
 
-/* What the library says names the user and the server, never the password. */
+/* The library's messages contain the user and the server, never the password. */
 static int failed(struct sl_mysql_link *link, struct failure *reterr)
 {
     int error = -EIO;
@@ -109,21 +112,21 @@ static int failed(struct sl_mysql_link *link, struct failure *reterr)
     return failure_set(reterr, error, "%s", mysql_error(link->mysql));
 }
 
-/* ---- life ---- */
+/* ---- connecting and closing ---- */
 
 static pthread_once_t library_once = PTHREAD_ONCE_INIT;
 static bool library_works;
 
-/* Two threads must not do this at once, as mysql_init() would. It is never undone: a library does
- * not know who else in the process uses it, and what it keeps is little and stays the same. */
+/* Must not run in two threads at once, as it could in mysql_init(). It is never undone: the library
+ * cannot know who else in the process uses it, and its memory is small and constant. */
 static void start_library(void)
 {
     library_works = mysql_library_init(0, NULL, NULL) == 0;
 }
 
-/* Nobody may have the password as it is, but who has proven to be the server we mean, or is on this
- * machine: a stranger in its place could ask for it, by mysql_clear_password as by the two of MySQL
- * with sha2 in their names, which encrypt it with whatever key the stranger gives. */
+/* Login methods that do not reveal the password to a server whose identity is not proven and that
+ * is not on this machine. An impostor could request the password with mysql_clear_password, and
+ * also with MySQL's two sha2 plugins, which encrypt it with a key that the server supplies. */
 static const char SAFE_LOGINS[] = "mysql_native_password,client_ed25519,parsec,auth_gssapi_client";
 
 static void set_tls(MYSQL *mysql, const struct sl_mysql_address *address)
@@ -142,8 +145,8 @@ static void set_tls(MYSQL *mysql, const struct sl_mysql_address *address)
     }
 }
 
-/* What the session needs whatever the server's defaults are: no text cut off in silence, and no
- * waiting for others for longer than we wait for the server. */
+/* Session settings that must not depend on the server's defaults: no silent truncation of text, and
+ * no waiting for locks for longer than we wait for the server. */
 static void set_session(MYSQL *mysql, const struct sl_mysql_address *address)
 {
     const unsigned wait_s = (address->timeout_s + 1) / 2;
@@ -162,11 +165,11 @@ static void set_options(MYSQL *mysql, const struct sl_mysql_address *address)
     const unsigned protocol = address->socket[0] ? MYSQL_PROTOCOL_SOCKET : MYSQL_PROTOCOL_TCP;
     const unsigned timeout_s = address->timeout_s, no = 0;
 
-    mysql_options(mysql, MYSQL_OPT_PROTOCOL, &protocol); /* "localhost" is no socket */
+    mysql_options(mysql, MYSQL_OPT_PROTOCOL, &protocol); /* "localhost" must not mean a socket */
     mysql_options(mysql, MYSQL_OPT_CONNECT_TIMEOUT, &timeout_s);
     mysql_options(mysql, MYSQL_OPT_READ_TIMEOUT, &timeout_s);
     mysql_options(mysql, MYSQL_OPT_WRITE_TIMEOUT, &timeout_s);
-    mysql_options(mysql, MYSQL_OPT_LOCAL_INFILE, &no); /* the server may not ask for our files */
+    mysql_options(mysql, MYSQL_OPT_LOCAL_INFILE, &no); /* the server may not read our files */
     set_tls(mysql, address);
     set_session(mysql, address);
 }
@@ -199,7 +202,7 @@ int sl_mysql_link_connect(struct sl_mysql_link *link, const struct sl_mysql_addr
 
 void sl_mysql_link_close(struct sl_mysql_link *link)
 {
-    mysql_close(link->mysql); /* NULL is fine */
+    mysql_close(link->mysql); /* NULL is allowed */
     link->mysql = NULL;
 }
 

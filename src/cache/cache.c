@@ -1,16 +1,16 @@
-/* cache.c - which server has it, under which key, and is what came back what was put there?
+/* cache.c - chooses the server and the key of an item, and verifies the values that come back.
  *
- * Each thing has its server, the one of highest weight (rendezvous hashing: Thaler, Ravishankar,
- * "Using name-based mappings to increase hit rates", 1998): a server more or less moves only what
- * goes to it or was there. A server that is away is not stood in for: its things are misses.
+ * Each item belongs to the server of highest weight (rendezvous hashing: Thaler, Ravishankar,
+ * "Using name-based mappings to increase hit rates", 1998): adding or removing a server moves only
+ * the items of that server. There is no substitute for a server that is down: its items are misses.
  *
- * Key: "sluice:1:<database, 16 hex>:post:<id>", 1 being the layout. Value: a head of fixed size,
- * then the value:
+ * Key: "sluice:1:<database, 16 hex>:post:<id>", where 1 is the version of the layout. Value: a
+ * header of fixed size, then the value itself:
  *
  *     <mark, 16 hex> <wall clock when it was read, ms, 16 hex>\n
  *
- * The mark is over the key and all behind the mark. Key and mark come from the database's id, which
- * they do not tell. */
+ * The mark is a hash of the key and everything after the mark. The database tag in the key and the
+ * secret of the mark are derived from the database's id, which they do not reveal. */
 #include "src/cache/cache.h"
 
 #include <assert.h>
@@ -44,19 +44,19 @@ struct server {
     struct endpoint endpoint;
     char name[SL_URL_HOST_SIZE + 8]; /* HOST:PORT, or the path */
     struct hash_key weight_key;
-    uint64_t rest_until_ms; /* monotonic; 0: it is well */
+    uint64_t rest_until_ms; /* monotonic; 0: the server works */
 };
 
 struct sl_cache {
     struct sl_cache_options options;
     struct hash_key mark_key;
-    uint64_t tag; /* the database's, in keys */
+    uint64_t tag; /* of the database, in keys */
     struct sl_cache_counts counts;
     size_t server_count;
     struct server servers[SL_CACHE_SERVERS_MAX];
 };
 
-/* Users of before version 0.2, whose values had no version, were called user. */
+/* Users before version 0.2, whose values had no version, were stored as `user`. */
 static const char *const kind_names[] = {"post", "profile"};
 
 /* ---- the URL ---- */
@@ -118,7 +118,7 @@ int sl_cache_check(const char *url, struct failure *reterr)
     return read_url(url, endpoints, &count, reterr);
 }
 
-/* ---- life ---- */
+/* ---- opening and closing ---- */
 
 static int add_server(struct sl_cache *cache, const struct endpoint *endpoint)
 {
@@ -225,7 +225,7 @@ bool sl_cache_is_away(const struct sl_cache *cache)
     return true;
 }
 
-/* What an operation came to. */
+/* Handles the result of an operation. */
 static void judge_server(struct sl_cache *cache, struct server *server, int r,
                          const struct failure *failure)
 {
@@ -234,7 +234,7 @@ static void judge_server(struct sl_cache *cache, struct server *server, int r,
     if (r < 0)
         cache->counts.errors++;
     if (r == -ENOMEM)
-        return; /* says nothing of the server */
+        return; /* says nothing about the server */
     server->rest_until_ms = r == -EIO ? clock_monotonic_ms() + cache->options.rest_ms : 0;
     if (cache->options.tell && was_well != (r != -EIO))
         cache->options.tell(cache->options.context, server->name, r == -EIO ? failure->text : NULL);
@@ -252,7 +252,7 @@ static struct sl_slice print_key(const struct sl_cache *cache, const struct sl_c
     return sl_slice(room, (size_t)size);
 }
 
-/* Of what stands behind the mark. */
+/* The mark for what follows it. */
 static void print_mark(const struct sl_cache *cache, struct sl_slice key, struct sl_slice behind,
                        char room[static MARK_SIZE + 1])
 {
@@ -285,7 +285,7 @@ static bool is_too_old(const struct sl_cache *cache, uint64_t read_ms)
     return now_ms > read_ms && now_ms - read_ms > cache->options.ttl_ms;
 }
 
-/* Is `text` a value that we put there, and still good? */
+/* Whether `text` is a value that we stored and that is still valid. */
 static bool open_value(const struct sl_cache *cache, struct sl_slice key, struct sl_slice text,
                        struct sl_slice *ret_value)
 {
@@ -304,7 +304,7 @@ static bool open_value(const struct sl_cache *cache, struct sl_slice key, struct
     return true;
 }
 
-/* Appends the value as it is put there; its size. */
+/* Appends the value in its stored form. Returns its size. */
 static size_t close_value(const struct sl_cache *cache, struct sl_slice key, struct sl_slice value,
                           uint64_t read_ms, struct buffer *bytes)
 {
@@ -321,15 +321,15 @@ static size_t close_value(const struct sl_cache *cache, struct sl_slice key, str
     return bytes->size - begin;
 }
 
-/* ---- questions ---- */
+/* ---- requests ---- */
 
-/* What one server is asked or told, about some of the items. */
+/* A request to one server about some of the items. */
 struct question {
     struct sl_cache *cache;
     const struct sl_cache_item *items;
     struct sl_slice *keys, *texts;
-    size_t *indices;         /* of the items that it is about */
-    char (*rooms)[KEY_SIZE]; /* of the keys */
+    size_t *indices;         /* of the items in the request */
+    char (*rooms)[KEY_SIZE]; /* buffers for the keys */
     size_t count;
 };
 
@@ -341,7 +341,7 @@ static void question_done(struct question *question)
     mem_free(question->rooms);
 }
 
-/* Room for a question about up to `count` of the items. */
+/* Makes room for a request about up to `count` items. */
 static bool question_init(struct question *question, struct sl_cache *cache,
                           const struct sl_cache_item *items, size_t count)
 {
@@ -359,7 +359,8 @@ static bool question_init(struct question *question, struct sl_cache *cache,
     return false;
 }
 
-/* Makes it one to `server`, about those items of its that `is_meant`. false: about none. */
+/* Fills the request with those items of `server` for which `is_meant` is true. false: there are
+ * none. */
 static bool question_for(struct question *question, const struct server *server, size_t count,
                          bool (*is_meant)(const struct sl_cache_item *item))
 {
@@ -385,7 +386,7 @@ static bool is_any(const struct sl_cache_item *item)
     return true;
 }
 
-/* ---- to get ---- */
+/* ---- get ---- */
 
 struct search {
     struct question question;
@@ -459,7 +460,7 @@ void sl_cache_items_done(struct sl_cache_item *items, size_t count)
     }
 }
 
-/* ---- to put and to drop ---- */
+/* ---- put and drop ---- */
 
 static bool is_to_be_kept(const struct sl_cache_item *item)
 {

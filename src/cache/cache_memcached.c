@@ -1,11 +1,12 @@
-/* cache_memcached.c - a non-blocking socket, poll(2), and one deadline for the whole of a call.
+/* cache_memcached.c - a non-blocking socket, poll(2), and one deadline for the whole call.
  *
- * All questions of a call go out together and are answered in order. An answer that is not of the
- * protocol, too long, or about something else ends the connection, as does something that came
- * unasked while it was idle.
+ * All requests of a call are sent together and answered in order. The connection is closed by an
+ * answer that violates the protocol, is too long, or is about something else, and by data that
+ * arrives while it is idle.
  *
- * Bounds: the deadline is looked at before anything is received, there or not; a value has at most
- * `max_bytes`, a line of the protocol LINE_MAX_BYTES, and there are no more values than keys. */
+ * Limits: the deadline is checked before each receive, even if data is available. A value has at
+ * most `max_bytes`, a line of the protocol LINE_MAX_BYTES, and there are no more values than
+ * keys. */
 #include "src/cache/cache_memcached.h"
 
 #include <assert.h>
@@ -33,9 +34,9 @@ struct sl_memcached {
     uint32_t timeout_ms;
     size_t max_bytes;
     int fd;               /* -1: not connected */
-    uint64_t deadline_ms; /* of the call under way */
+    uint64_t deadline_ms; /* of the current call */
     struct buffer out;
-    struct buffer in; /* received; the first `taken` bytes have been looked at */
+    struct buffer in; /* received bytes; the first `taken` have been processed */
     size_t taken;
 };
 
@@ -85,7 +86,7 @@ static int fail_nonsense(struct failure *reterr)
     return failure_set(reterr, -EIO, "what it answers is not memcached's protocol");
 }
 
-/* How long there is until the deadline, in ms; -EIO: it is over. */
+/* The time until the deadline in ms; -EIO: it has passed. */
 static int time_left(const struct sl_memcached *server, struct failure *reterr)
 {
     uint64_t now_ms = clock_monotonic_ms();
@@ -167,7 +168,8 @@ static int connect_to_host(struct sl_memcached *server, struct failure *reterr)
     return r;
 }
 
-/* A kept connection on which something has come unasked, its end or a late answer, is no good. */
+/* A kept connection is unusable if something has arrived on it unasked: its end, or a late
+ * answer. */
 static bool is_usable(const struct sl_memcached *server)
 {
     struct pollfd poll_fd = {.fd = server->fd, .events = POLLIN};
@@ -241,7 +243,7 @@ static int receive(struct sl_memcached *server, struct failure *reterr)
     }
 }
 
-/* The next line, without its end; good until the next one is read. */
+/* The next line, without its end; valid until the next one is read. */
 static int read_line(struct sl_memcached *server, struct sl_slice *ret_line, struct failure *reterr)
 {
     int r = 0;
@@ -266,8 +268,8 @@ static int read_line(struct sl_memcached *server, struct sl_slice *ret_line, str
     }
 }
 
-/* What stands behind the line: `size` bytes and the end of a line. The line is good still, but
- * elsewhere: *line. */
+/* What follows the line: `size` bytes and a line end. The bytes of the line may move: *line is
+ * updated. */
 static int read_bytes(struct sl_memcached *server, size_t size, struct sl_slice *line,
                       struct sl_slice *ret_bytes, struct failure *reterr)
 {
@@ -287,9 +289,9 @@ static int read_bytes(struct sl_memcached *server, size_t size, struct sl_slice 
     return 0;
 }
 
-/* ---- questions ---- */
+/* ---- requests ---- */
 
-/* Up to the next space, which is passed over. */
+/* Removes the word up to the next space, and the space. */
 static struct sl_slice take_word(struct sl_slice *line)
 {
     const char *space = memchr(line->data, ' ', line->size);
@@ -312,7 +314,7 @@ static bool read_size(struct sl_slice text, size_t max, size_t *ret_size)
     return text.size > 0 && size <= max;
 }
 
-/* VALUE key flags bytes, the value; or END. `found` NULL: END only. */
+/* Reads "VALUE key flags bytes" and the value, or END. `found` NULL: only END is valid. */
 static int read_value(struct sl_memcached *server, sl_memcached_found_fn found, void *context,
                       bool *ret_is_end, struct failure *reterr)
 {
@@ -341,7 +343,7 @@ static int read_value(struct sl_memcached *server, sl_memcached_found_fn found, 
     return 0;
 }
 
-/* Whatever went wrong, the connection is not used any more. */
+/* After any error the connection is closed. */
 static int finish(struct sl_memcached *server, int r)
 {
     if (r < 0)

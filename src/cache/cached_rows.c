@@ -1,9 +1,9 @@
-/* cached_rows.c - values, and what Redis is told of them.
+/* cached_rows.c - the format of cached values, and the arguments that tell Redis which values
+ * exist.
  *
- * Of a post: 'a' (the archive had it) or 'r', the author's id, a space, and of the post's JSON what
- * stands behind the author: ,"text":"...",...,"audience":"public"}. Of a user: login, signup,
- * version, each with a space behind it, and the profile.
- */
+ * A post: 'a' (read from the archive) or 'r', the author's id, a space, and the part of the post's
+ * JSON that follows the author: ,"text":"...",...,"audience":"public"}. A user: login, signup and
+ * version, each followed by a space, and the profile. */
 #include "src/cache/cached_rows.h"
 
 #include <inttypes.h>
@@ -19,7 +19,7 @@
 #include "src/social/row_json.h"
 
 struct post_value {
-    char source; /* 'a', 'r' */
+    char source; /* 'a' or 'r' */
     uint64_t author;
     struct sl_slice rest;
 };
@@ -42,7 +42,7 @@ struct user_value {
     uint64_t version;
 };
 
-/* Cuts off what stands before the next space. */
+/* Removes the word before the next space. */
 static bool take_word(struct sl_slice *rest, struct sl_slice *ret_word)
 {
     const char *space = rest->size > 0 ? memchr(rest->data, ' ', rest->size) : NULL;
@@ -66,7 +66,7 @@ static bool read_user_value(struct sl_slice value, struct user_value *ret_value)
     return sl_slice_is(version, "0") || sl_id_parse(version, &ret_value->version) == 0;
 }
 
-/* ---- to ask ---- */
+/* ---- calls ---- */
 
 /* ID, ID:AUTHOR or ID:AUTHOR:a, see read_posts.lua. */
 static void add_asked(struct sl_call *call, const struct sl_cache_item *item)
@@ -151,7 +151,7 @@ int sl_cached_users_calls(struct sl_shard_calls *calls, const struct sl_meta *me
     return sl_shard_calls_finish(calls, r, reterr);
 }
 
-/* ---- what Redis said, and what the cache had ---- */
+/* ---- rows and values ---- */
 
 bool sl_cached_post_json(struct buffer *json, const struct sl_post_row *row, struct sl_slice value)
 {
@@ -190,9 +190,9 @@ bool sl_cached_user_fill(struct sl_user_row *row, struct sl_slice value)
     return true;
 }
 
-/* ---- what the cache is to have ---- */
+/* ---- values to store ---- */
 
-/* Of an object that `json` begins with: its size, 0 when it has no end. */
+/* The size of the object at the beginning of `json`; 0 if it has no end. */
 static size_t object_size(struct sl_slice json)
 {
     bool is_text = false;
@@ -213,7 +213,7 @@ static size_t object_size(struct sl_slice json)
     return 0;
 }
 
-/* `text` is passed over where `*json` begins with it. */
+/* Skips `text` if `*json` begins with it. */
 static bool take(struct sl_slice *json, struct sl_slice text)
 {
     if (!sl_slice_starts_with(*json, text))
@@ -233,8 +233,8 @@ static struct sl_slice take_digits(struct sl_slice *json)
     return digits;
 }
 
-/* The audience is the last member (POST_MEMBERS in common.lua), and a quote in a text is escaped,
- * so that nothing else can end like this. */
+/* The audience is the last member (POST_MEMBERS in common.lua), and quotes in texts are escaped, so
+ * nothing else can end like this. */
 static bool is_public(struct sl_slice rest)
 {
     const struct sl_slice end = SL_SLICE(",\"audience\":\"public\"}");

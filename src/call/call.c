@@ -1,8 +1,8 @@
-/* call.c - the arguments lie behind each other in one block, which grows by doubling.
+/* call.c - the arguments are stored consecutively in one block, which grows by doubling.
  *
- * argv is made of their lengths at the end, when the bytes do not move any more. The block is kept
- * from one use of a call to the next. A script's arguments begin alike, so that its text and its
- * SHA1 can take each other's place. */
+ * argv is filled at the end, when the bytes no longer move. The block is reused when the call is
+ * rebuilt. All script calls begin with the same arguments, so that the script's text and its SHA1
+ * are interchangeable. */
 #include "src/call/call.h"
 
 #include <assert.h>
@@ -69,7 +69,7 @@ void sl_call_begin_repeatable(struct sl_call *call, const struct sl_script *scri
     call->is_repeatable = true;
 }
 
-/* The pointers of `argv` are worth nothing before sl_call_finish(). */
+/* The pointers in `argv` are not valid before sl_call_finish(). */
 static bool room_for_argument(struct sl_call *call)
 {
     int room = call->args_room ? call->args_room * 2 : FIRST_ARGS;
@@ -109,7 +109,7 @@ static bool room_for_bytes(struct sl_call *call, size_t size)
 
 void sl_call_add(struct sl_call *call, struct sl_slice argument)
 {
-    assert(call->argc == 0); /* it has not been finished: the bytes may still move */
+    assert(call->argc == 0); /* not finished: the bytes may still move */
     if (call->failed || !room_for_argument(call) || !room_for_bytes(call, argument.size)) {
         call->failed = true;
         return;

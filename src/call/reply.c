@@ -1,9 +1,9 @@
-/* reply.c - the first word of an error is looked up in a table; all other words are read by
+/* reply.c - the first word of an error reply is looked up in a table; other replies are read by
  * position.
  *
- * Codes of our own scripts come with a sentence for people, which is passed on; those of Redis are
- * given one here. A reply of another shape than expected is an error, never undefined: each reader
- * checks type and bounds of what it takes. Slices point into the reply. */
+ * Error codes of our own scripts come with a message, which is passed on; for those of Redis the
+ * message is in the table. A reply with an unexpected structure is an error: each reader checks the
+ * type and bounds of what it reads. Slices point into the reply. */
 #include "src/call/reply.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 static const struct {
     const char *code; /* the first word of the error reply */
     int error;
-    bool is_ours; /* the rest is a sentence of a script of ours */
+    bool is_ours; /* the rest is a message of one of our scripts */
 } codes[] = {
     {"NOTINIT", -ENODATA, true},      {"SCHEMA", -ESTALE, true},
     {"SHARDS", -ESTALE, true},        {"LOGINTAKEN", -EEXIST, true},
@@ -39,7 +39,7 @@ static const struct {
     {"NOREVOCATION", -ENOENT, true},
 };
 
-/* Redis 6.2 wraps what a command in a script was refused with: "ERR Error running script (call to
+/* Redis 6.2 wraps the error of a command within a script: "ERR Error running script (call to
  * f_...): @user_script:198: @user_script: 198: -OOM command not allowed ..." */
 static struct sl_slice text_of(const struct redisReply *reply)
 {
@@ -61,15 +61,15 @@ static struct sl_slice code_of(const struct redisReply *reply)
     return space ? sl_slice(text.data, (size_t)(space - text.data)) : text;
 }
 
-/* Redis has no code of its own for all that it refuses. */
+/* Redis does not have a separate code for each error. */
 static bool says(struct sl_slice text, const char *words)
 {
     return sl_slice_starts_with(text, (struct sl_slice)SL_SLICE("ERR")) &&
            memmem(text.data, text.size, words, strlen(words));
 }
 
-/* A script met a key that has been moved to another node of the cluster, before it wrote anything.
- */
+/* A script accessed a key that has been moved to another node of the cluster, before it wrote
+ * anything. */
 static bool is_of_moving_slot(struct sl_slice text)
 {
     return says(text, "non local key");
@@ -105,8 +105,8 @@ bool sl_reply_is_replica(const struct redisReply *reply)
     return reply && reply->type == REDIS_REPLY_ERROR && sl_slice_is(code_of(reply), "READONLY");
 }
 
-/* To somebody who took the server for a Redis of its own: a key is elsewhere, or there is no
- * database to be chosen. */
+/* The caller took a node of a cluster for a single Redis: a key is at another node, or SELECT is
+ * not allowed. */
 static bool is_of_cluster_node(int error, struct sl_slice text)
 {
     return error == -EREMOTE || says(text, "not allowed in cluster mode");

@@ -1,5 +1,5 @@
-/* shard_calls.c - while it is built, `items` holds for each thing the number of its call; the end
- * sorts the things by call, counting. */
+/* shard_calls.c - while the calls are built, `items` contains the number of the call for each item;
+ * finishing sorts the items by call, with a counting sort. */
 #include "src/call/shard_calls.h"
 
 #include <assert.h>
@@ -66,7 +66,7 @@ struct sl_call *sl_shard_calls_next(struct sl_shard_calls *calls, uint32_t shard
     return &calls->calls[call];
 }
 
-/* Turns "its call" per thing into "its things" per call. */
+/* Turns the call of each item into the items of each call. */
 static int sort_items(struct sl_shard_calls *calls)
 {
     uint32_t *sorted = mem_alloc(mem_array_size(calls->item_count, sizeof(*sorted)));
@@ -78,7 +78,7 @@ static int sort_items(struct sl_shard_calls *calls)
         uint32_t begin = end;
 
         end += calls->ends[i];
-        calls->ends[i] = begin; /* moves on to the end as things come */
+        calls->ends[i] = begin; /* advances to the end as items are added */
     }
     for (size_t i = 0; i < calls->item_count; i++)
         sorted[calls->ends[calls->items[i]]++] = (uint32_t)i;

@@ -1,9 +1,8 @@
-/* write.c - whom a write is about, as the scripts take it: "=ID" or "@folded login", and in which
- * shard.
+/* write.c - user references in the form of the scripts ("=ID" or "@folded login") and their shard.
  *
- * A login is folded and its shard found before the call is built, so that the script runs where the
- * user's name is kept. The reply to a write is one flag, whether it was done before, and an id or
- * an error for each thing that was asked. */
+ * A login is folded and its shard computed before the call is built, so that the script runs in the
+ * shard that stores the login. The reply to a write is a flag, whether it is a repetition, and for
+ * each item an id or an error. */
 #include "src/call/write.h"
 
 #include <errno.h>

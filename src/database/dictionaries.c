@@ -1,7 +1,7 @@
-/* dictionaries.c - a hash with a line for each, and the bytes of each as a string of its own.
+/* dictionaries.c - a hash with a line for each dictionary, and a string with the bytes of each.
  *
- * A gateway reads the hash every few seconds, so it holds no bytes. What its lines say is in
- * src/scripts/dictionary_add.lua. */
+ * Gateways read the hash every few seconds, so it does not contain the bytes. The lines are
+ * described in src/scripts/dictionary_add.lua. */
 #include "src/database/dictionaries.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ int sl_dictionaries_call(struct sl_call *call, struct failure *reterr)
     return sl_call_finish(call, reterr);
 }
 
-/* false: they are not NUMBERS numbers. */
+/* false: the text does not consist of NUMBERS numbers. */
 static bool read_numbers(const char *text, uint64_t *ret_numbers)
 {
     for (int i = 0; i < NUMBERS; i++) {
@@ -47,7 +47,7 @@ static bool read_numbers(const char *text, uint64_t *ret_numbers)
 static int read_entry(const redisReply *reply, size_t i, struct sl_dictionary *ret_entry,
                       struct failure *reterr)
 {
-    struct sl_slice text = sl_reply_at(reply, i + 1); /* hiredis ends strings with a zero */
+    struct sl_slice text = sl_reply_at(reply, i + 1); /* hiredis terminates strings with a NUL */
     uint64_t numbers[NUMBERS];
 
     if (!text.data || !read_numbers(text.data, numbers) ||
@@ -69,7 +69,7 @@ static int compare(const void *one, const void *other)
     return a->id < b->id ? -1 : a->id > b->id;
 }
 
-/* The one of `list` that was withdrawn first; NULL: none was before `withdrawn_ms`. */
+/* The dictionary of `list` that was withdrawn first; NULL: none was before `withdrawn_ms`. */
 static struct sl_dictionary *oldest_withdrawn(struct sl_dictionary *list, size_t count,
                                               uint64_t withdrawn_ms)
 {

@@ -1,8 +1,8 @@
-/* event_log.c - XRANGE of a shard's stream, and entries that are checked before they are passed on.
+/* event_log.c - reads a shard's stream with XRANGE, and checks the entries.
  *
- * An entry is `<id>-0` with the id before it and the event's bytes; other fields are ignored, as
- * they may be of a newer writer. Entries must rise, and lie within what was asked for. How many
- * come at once is the caller's `count`. */
+ * An entry has the id `<id>-0` and contains the id of the entry before it and the event's bytes;
+ * other fields are ignored, because newer writers may add some. Ids must be ascending and within
+ * the requested range. The caller's `count` limits the number of entries. */
 #include "src/database/event_log.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
-/* meta.c - who makes a database and who only looks read the same fields, in the same order.
+/* meta.c - the script that creates a database and the plain command that reads it return the same
+ * fields in the same order.
  *
- * A script makes it and answers what is there then; a plain command reads it. A field that is not
- * there is one of a newer program, or has its default. */
+ * A missing field belongs to a newer version of the program, or has its default. */
 #include "src/database/meta.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "src/model/id.h"
 #include "src/model/keys.h"
 
-/* As in src/scripts/common.lua, and below. */
+/* As in src/scripts/common.lua, like the following. */
 static const char *const SCHEMA = "1", *const UPGRADED = "2";
 static const char *const SHARDED = "sharded";
 
@@ -41,7 +41,8 @@ int sl_meta_call(struct sl_call *call, uint32_t shard, const struct sl_meta *wan
     return sl_call_finish(call, reterr);
 }
 
-/* schema, database, shards, pubsub, clock_until, forms: of the reply, from `first` on. */
+/* Reads schema, database, shards, pubsub, clock_until, forms: elements of the reply from `first`
+ * on. */
 static int read_fields(const struct redisReply *reply, size_t first, struct sl_meta *ret_meta,
                        struct failure *reterr)
 {

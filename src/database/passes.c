@@ -11,7 +11,7 @@
 #include "src/call/reply_read.h"
 #include "src/model/keys.h"
 
-/* The name is a hash already: any part of it is as good as another. */
+/* The name is a hash, so any part of it is uniformly distributed. */
 static uint32_t shard_of(const char *name, uint32_t shards)
 {
     uint32_t number = 0;

@@ -1,8 +1,7 @@
-/* revocations.c - what is asked of Redis, and JSON -> a revocation.
+/* revocations.c - the calls about revocations, and the parser of their JSON.
  *
- * A revocation has one form, that of its event without `type`: so it stands in the list, and so
- * people are shown it. What each member may be is judged here, for the API and the command line
- * alike. */
+ * A revocation has one form, that of its event without `type`, both in the stored list and when it
+ * is shown. The members are checked here, for the API and the command line alike. */
 #include "src/database/revocations.h"
 
 #include <errno.h>
@@ -129,7 +128,7 @@ int sl_unrevoke_call(struct sl_call *call, const struct sl_meta *meta, struct sl
     return sl_call_finish(call, reterr);
 }
 
-/* --- the list --- */
+/* --- list --- */
 
 static int read_range(struct sl_call *call, const char *command, const char *from, const char *to,
                       size_t limit, struct failure *reterr)
@@ -179,7 +178,7 @@ struct sl_slice sl_revocations_json(const struct redisReply *reply, size_t i)
     return sl_reply_at(reply, i);
 }
 
-/* --- one --- */
+/* --- a single revocation --- */
 
 static struct sl_slice text_at(const json_t *json, const char *name)
 {

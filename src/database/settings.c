@@ -1,9 +1,8 @@
-/* settings.c - the table of settings.def, with text into values and back.
+/* settings.c - the table of settings.def, and the conversion between texts and values.
  *
- * A duration is a number with a unit, and is printed in the largest unit that leaves no
- * fraction. A value outside of its bounds is refused when it is set, and reported as damage when it
- * is read. A change of the way timelines are made needs two rounds through all shards; all others
- * need one. */
+ * A duration is a number with a unit, and is printed in the largest unit that leaves no fraction. A
+ * value out of bounds is refused when it is set, and reported as damaged when it is read. Changing
+ * how timelines are made needs two rounds through all shards; all other settings need one. */
 #include "src/database/settings.h"
 
 #include <assert.h>
@@ -55,7 +54,8 @@ int sl_setting_find(struct sl_slice name, size_t *ret_i, struct failure *reterr)
 
 /* ---- text ---- */
 
-/* Digits at the beginning of `text`: how many, at most 15, which no sum overflows. */
+/* Reads the digits at the beginning of `text`, at most 15, so that sums cannot overflow. Returns
+ * their number. */
 static size_t read_digits(struct sl_slice text, uint64_t *ret_number)
 {
     uint64_t number = 0;
@@ -81,7 +81,7 @@ static const char *const timelines[] = {
 
 static const char *const rests[] = {[SL_REST_KEEP] = "keep", [SL_REST_DROP] = "drop"};
 
-/* The value of a word: words[1] .. words[last]. */
+/* The value of a word: its index in words[1] .. words[last]. */
 static int parse_word(struct sl_slice text, const char *const *words, uint64_t last,
                       const char *list, uint64_t *ret_value, struct failure *reterr)
 {

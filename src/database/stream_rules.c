@@ -1,7 +1,7 @@
 /* stream_rules.c - the hash of a subject's rules: read by plain commands, changed by a script.
  *
- * All calls may be sent again: a change says by whom it is, and is not made twice. Numbers that are
- * too large for an id are none, whoever has written them. */
+ * All calls are repeatable: a change contains a random number, and is not applied twice. Numbers
+ * too large for an id are ignored, whoever has written them. */
 #include "src/database/stream_rules.h"
 
 #include <assert.h>
@@ -17,7 +17,7 @@
 #include "src/model/id.h"
 #include "src/model/keys.h"
 
-/* The name is a hash already: any part of it is as good as another. */
+/* The name is a hash, so any part of it is uniformly distributed. */
 static uint32_t shard_of(const char *name, uint32_t shards)
 {
     uint32_t number = 0;

@@ -1,7 +1,7 @@
-/* src/database/use.c - the arguments of use_round.lua and use_exchange.lua, and what they return.
+/* src/database/use.c - the arguments and replies of use_round.lua and use_exchange.lua.
  *
- * A call has as many accounts as its caller likes; each is a key of the shard. Levels come as
- * decimals, sums as numbers up to 2^53. */
+ * The caller chooses the number of accounts in a call; each is a key of the shard. Levels are
+ * decimals, sums are numbers up to 2^53. */
 #include "src/database/use.h"
 
 #include <errno.h>
@@ -97,7 +97,7 @@ static bool read_level(struct sl_slice text, double *ret_level)
 
     if (!text.data || text.size == 0)
         return false;
-    *ret_level = strtod(text.data, &end); /* hiredis ends strings with a zero */
+    *ret_level = strtod(text.data, &end); /* hiredis terminates strings with a NUL */
     return *end == '\0' && isfinite(*ret_level) && *ret_level >= 0;
 }
 

@@ -1,9 +1,9 @@
 /* home_merge.c - sources by shard and group of authors, and one array of rows, sorted by id.
  *
- * A round plans which sources are due: those whose answers end above the id that is wanted last.
- * That id rises while rows come in, so few sources are asked twice. A group has 250 authors and an
- * answer 200 posts, so that no call holds Redis up for long. Rows are copies, and are kept until
- * the merge ends; repeated ones are dropped in each round. */
+ * Each round plans which sources are due: those whose answers are complete only down to an id above
+ * the lowest one wanted. That id rises as rows come in, so few sources are asked twice. A group has
+ * 250 authors and an answer 200 posts, so that no call keeps Redis busy for long. Rows are copies,
+ * kept until the merge ends; duplicates are removed in each round. */
 #include "src/home/home_merge.h"
 
 #include <assert.h>
@@ -20,8 +20,8 @@
 #include "src/social/row_read.h"
 
 enum {
-    GROUP_AUTHORS = 250, /* asked with one call: a short time of Redis */
-    PORTION_MAX = 200,   /* posts of one answer */
+    GROUP_AUTHORS = 250, /* asked with one call, to limit the time of Redis */
+    PORTION_MAX = 200,   /* posts in an answer */
 };
 
 static uint64_t id_at(const struct buffer *ids, size_t i)
@@ -42,7 +42,7 @@ static int no_memory(struct failure *reterr)
     return failure_set(reterr, -ENOMEM, "out of memory");
 }
 
-/* A row has one piece of memory: of its JSON, or of a bare one login and name behind each other. */
+/* A row owns one block of memory: its JSON, or for a bare row login and name. */
 static void row_done(struct sl_home_row *row)
 {
     mem_free((char *)row->post.json.data);
@@ -97,7 +97,7 @@ static struct sl_home_source *add_source(struct sl_home_merge *merge, uint32_t s
     return &merge->sources[merge->source_count++];
 }
 
-/* All authors of one shard, in groups. */
+/* Adds all authors of one shard, in groups. */
 static int add_of_shard(struct sl_home_merge *merge, uint32_t shard, const uint64_t *authors,
                         size_t count, uint64_t until)
 {
@@ -140,7 +140,7 @@ int sl_home_merge_add(struct sl_home_merge *merge, const uint64_t *authors, size
     return r;
 }
 
-/* Somebody of the shard who has not been asked yet, else a source of posts alone. */
+/* A source of the shard that has not been asked yet, else a new source for posts only. */
 static struct sl_home_source *source_for_posts(struct sl_home_merge *merge, uint32_t shard)
 {
     for (size_t i = 0; i < merge->source_count; i++) {
@@ -186,7 +186,7 @@ int sl_home_merge_add_kept(struct sl_home_merge *merge, uint64_t until, struct f
     return 0;
 }
 
-/* ---- what is there, what is missing ---- */
+/* ---- planning ---- */
 
 static int compare_rows(const void *a, const void *b)
 {
@@ -195,7 +195,7 @@ static int compare_rows(const void *a, const void *b)
     return left->post.id < right->post.id ? 1 : left->post.id > right->post.id ? -1 : 0;
 }
 
-/* A post may be kept and asked for: once is enough. */
+/* A post may be both stored and asked for; it must appear once. */
 static void drop_repeated(struct sl_home_merge *merge)
 {
     size_t kept = 0;
@@ -209,7 +209,7 @@ static void drop_repeated(struct sl_home_merge *merge)
     merge->row_count = kept;
 }
 
-/* How many posts there are from `id` on, those included that have not been asked for yet. */
+/* The number of posts from `id` on, including those that have not been asked for yet. */
 static size_t count_from(const struct sl_home_merge *merge, uint64_t id)
 {
     size_t count = 0;
@@ -225,8 +225,8 @@ static size_t count_from(const struct sl_home_merge *merge, uint64_t id)
     return count;
 }
 
-/* The id above which all must be known. Posts that have not been asked for yet are thought to be
- * there: mostly they are, and then nothing else is needed. */
+/* The id above which everything must be known. Posts that have not been asked for yet are assumed
+ * to exist: mostly they do, and then nothing else is needed. */
 static uint64_t wanted_above(const struct sl_home_merge *merge)
 {
     uint64_t wanted = 0;
@@ -271,7 +271,7 @@ bool sl_home_merge_plan(struct sl_home_merge *merge)
     return any_due;
 }
 
-/* ---- questions and answers ---- */
+/* ---- calls and replies ---- */
 
 size_t sl_home_merge_portion(const struct sl_home_merge *merge)
 {
@@ -437,7 +437,7 @@ int sl_home_merge_take(struct sl_home_merge *merge, size_t source, const redisRe
     if (r == 0)
         r = sl_home_merge_take_rows(merge, rows, reterr);
     if (r == 0 && until >= asked->until)
-        r = sl_reply_unexpected(reterr); /* it would be asked for ever */
+        r = sl_reply_unexpected(reterr); /* it would be asked for again and again */
     if (r < 0)
         return r;
     if (asked->until == UINT64_MAX)

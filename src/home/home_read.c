@@ -1,11 +1,11 @@
 /* home_read.c - a read of a home timeline, step by step.
  *
- *     FIRST   the reader's shard: what is kept, whom else to ask (home_read.lua)
- *     MERGE   those (home_feed.lua), until the page is full or nobody has more
- *     WHOLE   the posts of the page, when only ids were asked for (read_posts.lua)
+ *     FIRST   ask the reader's shard for the stored posts, and whom else to ask (home_read.lua)
+ *     MERGE   ask those (home_feed.lua), until the page is full or nobody has more
+ *     WHOLE   read the posts of the page, if only ids were asked for (read_posts.lua)
  *
- * A timeline ends after `size` posts. How many come before the page is known as an upper bound
- * only, so a page that may cross the end is cut out of all that there is: FIRST and MERGE once
+ * A timeline ends after `size` posts. For the number of posts before the page only an upper bound
+ * is known. So a page that may cross the end is cut out of the whole timeline: FIRST and MERGE once
  * more, for ids from the newest on, then WHOLE. */
 #include "src/home/home_read.h"
 
@@ -29,13 +29,13 @@ struct sl_home_read {
     struct sl_home_page page;
     struct sl_write_user who;
     enum step step;
-    bool is_all; /* ids of the whole timeline, out of which the page is cut */
+    bool is_all; /* ids of the whole timeline, from which the page is cut */
     uint64_t size;
     struct sl_home_merge merge;
     struct sl_call *calls; /* of this round */
-    size_t *sources;       /* whom each of them asks */
+    size_t *sources;       /* the source that each call asks */
     size_t call_count, call_room;
-    size_t answers; /* that the round still waits for */
+    size_t answers; /* still missing in this round */
     struct sl_shard_calls posts;
 };
 
@@ -121,8 +121,7 @@ static struct sl_call *add_call(struct sl_home_read *read, size_t source)
     return &read->calls[read->call_count++];
 }
 
-/* Asks the reader's shard. `until`: what is kept is known above it; UINT64_MAX: from the beginning.
- */
+/* Asks the reader's shard. `until`: the stored part is known above it; UINT64_MAX: nothing is. */
 static int ask_reader(struct sl_home_read *read, size_t source, uint64_t until,
                       struct failure *reterr)
 {
@@ -130,7 +129,7 @@ static int ask_reader(struct sl_home_read *read, size_t source, uint64_t until,
 
     if (!call)
         return failure_set(reterr, -ENOMEM, "out of memory");
-    /* Repeatable: what it writes is that the reader is there. */
+    /* Repeatable, because it only records that the reader is active. */
     sl_call_begin_repeatable(call, &sl_script_home_read, read->who.shard, read->meta.shards);
     sl_call_add(call, read->who.slice);
     sl_home_merge_add_before(&read->merge, until, call);
@@ -163,7 +162,7 @@ static int ask_sources(struct sl_home_read *read, struct failure *reterr)
     return r;
 }
 
-/* Cuts the page out of the ids of all, and asks for its posts. */
+/* Cuts the page out of all ids, and asks for its posts. */
 static int ask_posts(struct sl_home_read *read, struct failure *reterr)
 {
     struct sl_home_merge *merge = &read->merge;
@@ -188,7 +187,7 @@ static int ask_posts(struct sl_home_read *read, struct failure *reterr)
     return 0;
 }
 
-/* The merge has all it needs: what is next? */
+/* The merge is complete: decides what is next. */
 static void conclude_merge(struct sl_home_read *read)
 {
     if (read->is_all) {
@@ -252,8 +251,8 @@ enum {
     HOME_ELEMENTS
 };
 
-/* Element `i` of the reply, authors or posts, to the merge. `until` as sl_home_merge_add() takes
- * it; 0: posts. */
+/* Adds element `i` of the reply, authors or posts, to the merge. `until` as in sl_home_merge_add();
+ * 0: posts. */
 static int add_list(struct sl_home_read *read, const redisReply *reply, size_t i, uint64_t until,
                     struct failure *reterr)
 {
@@ -269,7 +268,7 @@ static int add_list(struct sl_home_read *read, const redisReply *reply, size_t i
     return r;
 }
 
-/* Numbers and rows, which every answer of the reader's shard has. */
+/* Takes the numbers and rows that every answer of the reader's shard contains. */
 static int take_kept(struct sl_home_read *read, const redisReply *reply, uint64_t *ret_numbers,
                      struct failure *reterr)
 {
@@ -312,7 +311,7 @@ static int take_first(struct sl_home_read *read, const redisReply *reply, struct
     return r;
 }
 
-/* More of what is kept, and below it those whose posts are pushed. */
+/* Takes more of the stored part, and the authors of pushed posts, to be asked below it. */
 static int take_more_kept(struct sl_home_read *read, size_t source, const redisReply *reply,
                           struct failure *reterr)
 {
@@ -329,7 +328,7 @@ static int take_more_kept(struct sl_home_read *read, size_t source, const redisR
     return r < 0 ? r : add_list(read, reply, HOME_POSTS, 0, reterr);
 }
 
-/* A post that is not there any more is no error, it is left out. */
+/* A post that no longer exists is left out. */
 static int take_posts(struct sl_home_read *read, size_t i, const redisReply *reply,
                       struct failure *reterr)
 {

@@ -1,7 +1,7 @@
-/* audience.c - an audience is read as it is kept: a word, and behind a colon a list of ids.
+/* audience.c - parses audiences in their stored form: a word, and after a colon a list of ids.
  *
- * Lists are gone through item by item where they lie, up to SL_AUDIENCE_USERS_MAX of them; nothing
- * is copied. Logins are for people, who write them before there is a post. */
+ * Lists are parsed in place, item by item, up to SL_AUDIENCE_USERS_MAX; nothing is copied. Logins
+ * occur only in audiences written by people, before the post is created. */
 #include "src/model/audience.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 static const struct sl_slice only = {"only:", 5}, except = {"except:", 7},
                              followers_except = {"followers-except:", 17};
 
-/* Cuts the first item off *list; false: there is none any more. */
+/* Removes the first item from *list; false: there is none. */
 static bool next_item(struct sl_slice *list, struct sl_slice *ret_item)
 {
     const char *comma;
@@ -89,7 +89,7 @@ bool sl_audience_allows(struct sl_slice audience, struct sl_slice reader, bool f
 
 /* --- logins --- */
 
-/* Where the list begins; 0: there is none. */
+/* The offset of the list; 0: there is none. */
 static size_t list_at(struct sl_slice audience)
 {
     const char *colon = audience.size > 0 ? memchr(audience.data, ':', audience.size) : NULL;

@@ -1,8 +1,8 @@
-/* cursor.c - text and groups of a cursor, both ways.
+/* cursor.c - parses and prints cursors, and changes their groups.
  *
- * What is read is held to what would be printed, so that a cursor has one text. A cursor has few
- * groups and is a plain value; shards that would need a group too many take a lower one, so that
- * nothing is ever claimed that is not so. */
+ * The parser accepts only what would be printed, so that a cursor has exactly one text. A cursor is
+ * a plain value with few groups. Shards that would need one group too many join a group with a
+ * lower id, so that a cursor never claims events that are missing. */
 #include "src/model/cursor.h"
 
 #include <assert.h>
@@ -42,7 +42,7 @@ static int read_shards(struct sl_slice text, uint64_t *ret_shards)
     return 0;
 }
 
-/* Up to the next `~`; *rest begins behind it, or has no data when there was none. */
+/* The text up to the next `~`; *rest begins after it, or has no data if there is none. */
 static struct sl_slice next_part(struct sl_slice *rest)
 {
     const char *end = memchr(rest->data, '~', rest->size);
@@ -67,7 +67,7 @@ static int read_group(struct sl_slice text, struct sl_cursor_group *ret_group,
     return 0;
 }
 
-/* May the group stand behind those that the cursor has? */
+/* Checks whether the group may follow those of the cursor. */
 static int check_group(const struct sl_cursor *cursor, const struct sl_cursor_group *group,
                        struct failure *reterr)
 {
@@ -132,8 +132,8 @@ uint64_t sl_cursor_of_shard(const struct sl_cursor *cursor, uint32_t shard)
     return cursor->id;
 }
 
-/* Where there is no room for another group, the one before takes its shards; before the first, the
- * first becomes as low. */
+/* Without room for another group, the group before takes the shards; if there is none, the first
+ * group takes them and gets the lower id. */
 static void share_group(struct sl_cursor *cursor, uint32_t at, uint64_t low, uint64_t shards)
 {
     struct sl_cursor_group *group = &cursor->groups[at > 0 ? at - 1 : 0];

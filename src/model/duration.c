@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* From the largest. */
+/* In descending order. */
 static const struct {
     const char *name;
     uint64_t ms;

@@ -1,8 +1,9 @@
-/* login.c - ICU checks the characters and folds; the folded form goes through the same check.
+/* login.c - ICU checks and folds the characters; the folded form goes through the same check.
  *
- * The rooms are on the stack: a login has at most 64 bytes and folds to 18 times as many units. The
- * shard of a login is the CRC-32 of its folded form modulo the number of shards. That is part of
- * the format of a database, and so are the rules here; a change of either needs a new schema. */
+ * The buffers are on the stack: a login has at most 64 bytes and folds to at most 18 times as many
+ * units. The shard of a login is the CRC-32 of its folded form modulo the number of shards. Both
+ * this and the rules for logins are part of the database format; changing either requires a new
+ * schema. */
 #include "src/model/login.h"
 
 #include <errno.h>
@@ -15,7 +16,8 @@
 
 #include "src/model/text.h"
 
-/* NFKC_Casefold makes at most 18 code points of one (U+FDFA), and 64 bytes are at most 64. */
+/* NFKC_Casefold makes at most 18 code points of one (U+FDFA), and 64 bytes are at most 64 code
+ * points. */
 enum { FOLDED_UNITS = SL_LOGIN_SIZE * 18 };
 
 static bool is_login_char(UChar32 c)
@@ -39,7 +41,7 @@ static int check_chars(const UChar *text, int32_t length, struct sl_slice login,
     return 0;
 }
 
-/* Removes every U+0307 behind an i; returns the new length. */
+/* Removes every U+0307 that follows an i. Returns the new length. */
 static int32_t remove_dots(UChar *text, int32_t length)
 {
     int32_t kept = 0;
@@ -51,7 +53,7 @@ static int32_t remove_dots(UChar *text, int32_t length)
     return kept;
 }
 
-/* Normalises `text` in place; returns the new length, or a negative errno. */
+/* Normalises `text` in place. Returns the new length, or a negative errno. */
 static int32_t fold(UChar *text, int32_t length)
 {
     UErrorCode error = U_ZERO_ERROR;
@@ -100,7 +102,7 @@ int sl_login_fold(struct sl_slice login, char room[static SL_LOGIN_SIZE],
     return 0;
 }
 
-/* CRC-32 of IEEE 802.3, reflected; a login is short, so no table. */
+/* CRC-32 of IEEE 802.3, reflected. Without a table, because logins are short. */
 static uint32_t crc32(struct sl_slice bytes)
 {
     uint32_t crc = 0xFFFFFFFF;

@@ -1,8 +1,8 @@
-/* moment.c - the forms are told apart by their characters, then read by the parser of each.
+/* moment.c - distinguishes the forms by their characters, then calls the parser of each.
  *
- * All digits: an id or a Unix time, by size. Digits and a unit, with or without a sign: a duration.
- * All else: a date, or a time of RFC 3339. The messages name what is near: a time without its zone,
- * a number that is too small. */
+ * Digits only: an id or a Unix time, depending on the size. Digits and a unit, with or without a
+ * sign: a duration. Anything else: a date, or an RFC 3339 time. Error messages suggest the likely
+ * mistake, such as a time without its zone or a number that is too small. */
 #include "src/model/moment.h"
 
 #include <errno.h>
@@ -14,8 +14,8 @@
 #include "src/model/duration.h"
 #include "src/model/id.h"
 
-/* Unix times that are taken: from 2001-09-09 on, when their seconds have ten digits and their
- * milliseconds thirteen. */
+/* The accepted Unix times: from 2001-09-09, when seconds have ten digits and milliseconds
+ * thirteen. */
 #define SECONDS_MIN      UINT64_C(1000000000)
 #define SECONDS_MAX      UINT64_C(99999999999)
 #define MILLISECONDS_MIN (SECONDS_MIN * 1000)

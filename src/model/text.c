@@ -43,7 +43,7 @@ int sl_text_check_line(struct sl_slice text, const char *what, size_t max_size,
     return check(text, what, max_size, true, reterr);
 }
 
-/* The scheme in any case, as browsers take it; how much of the text it is, 0: none of the two. */
+/* The length of the scheme, http:// or https:// in any letter case like in browsers; 0: neither. */
 static size_t link_scheme(struct sl_slice text)
 {
     static const char *const schemes[] = {"http://", "https://"};

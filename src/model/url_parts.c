@@ -1,8 +1,8 @@
-/* url_parts.c - decodes and checks one part of an URL at a time, into a room of the caller's.
+/* url_parts.c - decodes and checks one part of a URL at a time, into a buffer of the caller.
  *
- * No byte is let through that could mean something else further on: escapes must be whole and not
- * NUL, numbers have no more digits than their largest value, hosts are made of the characters of
- * names and addresses. Nothing is looked up. */
+ * Bytes that could have a special meaning later are refused: escapes must be complete and not NUL,
+ * numbers have no more digits than their largest value, hosts consist of the characters of names
+ * and addresses. No names are looked up. */
 #include "src/model/url_parts.h"
 
 #include <errno.h>

@@ -1,12 +1,12 @@
-/* cluster_map.c - the slots of 64 shards, looked up in ranges of slots.
+/* cluster_map.c - maps the slots of 64 shards, which are looked up in ranges of slots.
  *
- * The slot of a key is CRC16 of its hash tag, by the polynomial of XMODEM, modulo 16,384. CLUSTER
- * SLOTS lists ranges with their nodes, the master first: for each range the shards whose slots are
- * in it are noted. That is ranges times shards, at most 16,384 x 64, and in practice some hundreds.
+ * The slot of a key is CRC16 of its hash tag (XMODEM polynomial) modulo 16,384. CLUSTER SLOTS lists
+ * ranges with their nodes, the master first; the shards whose slots are in a range get this master.
+ * The cost is ranges times shards: at most 16,384 x 64, in practice some hundreds.
  *
- * How a server names a node: a host or address; nothing, when it does not know its own, which means
- * the node that was asked; "?" when it is told to name hosts (cluster-preferred-endpoint-type) and
- * has no name for that one. */
+ * A server names a node by its host or address; by nothing if it does not know its own, which means
+ * the node that was asked; or by "?" if it is configured to use host names
+ * (cluster-preferred-endpoint-type) and has none for that node. */
 #include "src/redis/cluster_map.h"
 
 #include <assert.h>
@@ -46,7 +46,7 @@ int sl_cluster_slots_call(struct sl_call *call, struct failure *reterr)
     return sl_call_finish(call, reterr);
 }
 
-/* ---- how a node is named ---- */
+/* ---- node addresses ---- */
 
 static bool is_host(struct sl_slice host)
 {
@@ -122,7 +122,7 @@ static int read_range(const redisReply *reply, const struct sl_redis_endpoint *a
         if (slot < reply->element[0]->integer || slot > reply->element[1]->integer)
             continue;
         if (*seen & (UINT64_C(1) << shard))
-            return -EBADMSG; /* two masters of one slot */
+            return -EBADMSG; /* two masters for one slot */
         *seen |= UINT64_C(1) << shard;
         map->masters[shard] = master;
     }
@@ -247,7 +247,7 @@ static struct sl_slice head_of(struct sl_slice text, const char *end)
     return sl_slice(text.data, (size_t)(end - text.data));
 }
 
-/* "13907 127.0.0.1:7103"; an IPv6 address has no brackets. */
+/* Parses "13907 127.0.0.1:7103"; an IPv6 address has no brackets. */
 static int read_redirect(struct sl_slice text, const struct sl_redis_endpoint *asked,
                          struct sl_cluster_redirect *redirect)
 {

@@ -1,9 +1,10 @@
-/* cluster_nodes.c - CLUSTER SHARDS is a tree of names and values, CLUSTER NODES a text of lines.
+/* cluster_nodes.c - parses CLUSTER SHARDS, a tree of names and values, and CLUSTER NODES, a text of
+ * lines.
  *
- * A shard in the words of Redis is a master with its replicas: {slots, {first, last, ...}, nodes,
- * {{id, ..., port, ..., role, ...}, ...}}. What is not known in it is passed over. A node has the
- * port of plain connections, that of TLS, or both. In CLUSTER NODES the line with the flag "myself"
- * ends with open slots as [SLOT->-ID], which leaves to ID, and [SLOT-<-ID], which comes from it. */
+ * A shard in the terms of Redis is a master with its replicas: {slots, {first, last, ...}, nodes,
+ * {{id, ..., port, ..., role, ...}, ...}}. Unknown names are ignored. A node has the port of plain
+ * connections, that of TLS, or both. In CLUSTER NODES the line with the flag "myself" ends with the
+ * open slots: [SLOT->-ID] is migrating to ID, [SLOT-<-ID] is imported from it. */
 #include "src/redis/cluster_nodes.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@ void sl_cluster_nodes_done(struct sl_cluster_nodes *nodes)
 
 /* ---- CLUSTER SHARDS ---- */
 
-/* The value behind `name` in {name, value, ...}; NULL: there is none. */
+/* The value that follows `name` in {name, value, ...}; NULL: there is none. */
 static const redisReply *find_value(const redisReply *pairs, const char *name)
 {
     for (size_t i = 0; pairs->type == REDIS_REPLY_ARRAY && i + 1 < pairs->elements; i += 2) {
@@ -73,7 +74,7 @@ static int read_node(const redisReply *pairs, const struct sl_redis_endpoint *as
     node->is_online = sl_slice_is(find_text(pairs, "health"), "online");
     node->is_failed = sl_slice_is(find_text(pairs, "health"), "fail");
     if (!port)
-        return 0; /* it takes no connections of our kind */
+        return 0; /* it does not accept connections of our kind */
     if (port->type != REDIS_REPLY_INTEGER || port->integer < 0)
         return -EBADMSG;
     r = sl_cluster_read_endpoint(host, (uint64_t)port->integer, asked, &node->endpoint);
@@ -154,7 +155,7 @@ int sl_cluster_nodes_reply(const struct redisReply *reply, const struct sl_redis
 
 /* ---- CLUSTER NODES ---- */
 
-/* The words up to the next `end`; `text` moves behind it. */
+/* The text up to the next `end`; `text` advances past it. */
 static struct sl_slice take_until(struct sl_slice *text, char end)
 {
     const char *at = memchr(text->data, end, text->size);
@@ -182,7 +183,8 @@ static void read_own_slots(const char *text, struct sl_open_slots *slots)
     }
 }
 
-/* "[93-<-ID]", "[77->-ID]", or slots that it has; a word of another form is none, and no fault. */
+/* Parses "[93-<-ID]", "[77->-ID]", or slots that the node has. Words of another form are
+ * ignored. */
 static void read_slot_word(struct sl_slice word, struct sl_open_slots *slots)
 {
     char text[80], direction, id[SL_CLUSTER_ID_SIZE];

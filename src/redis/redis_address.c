@@ -1,10 +1,10 @@
-/* redis_address.c - a scheme says which parser, and whether there is TLS; the parsers are put
- * together of parts (src/model/url_parts.h). What stands behind the question mark is found by a
- * table, whose rows say for which addresses they are.
+/* redis_address.c - the scheme selects the parser and whether TLS is used; the parsers are composed
+ * of the functions in src/model/url_parts.h. Options are found in a table, whose rows say for which
+ * addresses they are allowed.
  *
- * The last @ ends the password, so that one with a bare @ in it is not taken for a host. All parts
- * have rooms of fixed size in the address; more sentinels than it has room for are refused.
- * Printing leaves secrets out, and gives back what parses to the same address. */
+ * The last @ ends the password, so that it may contain an unescaped @. All parts have fixed sizes
+ * in the address; too many sentinels are refused. Printing leaves out secrets, and produces a URL
+ * that parses to the same address. */
 #include "src/redis/redis_address.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ static int parse_db(struct sl_slice text, uint32_t *ret_db, struct failure *rete
     return 0;
 }
 
-/* user:password, or :password. */
+/* Parses user:password, or :password. */
 static int parse_login(struct sl_slice text, struct sl_redis_login *login, struct failure *reterr)
 {
     size_t colon = sl_url_index(text, ':');
@@ -48,9 +48,8 @@ static int parse_endpoint(struct sl_slice text, uint16_t port, struct sl_redis_e
     return sl_url_endpoint(text, "Redis", endpoint->host, &endpoint->port, reterr);
 }
 
-/* [user:password@]rest, whose first slash comes behind the last @. *ret_rest is what stands between
- * the two, *ret_path what stands behind the slash, *ret_options what stands behind a question mark.
- */
+/* Splits [user:password@]rest, whose first slash follows the last @. *ret_rest is the text between
+ * the two, *ret_path what follows the slash, *ret_options what follows a question mark. */
 static int split_authority(struct sl_slice text, struct sl_redis_login *login,
                            struct sl_slice *ret_rest, struct sl_slice *ret_path,
                            struct sl_slice *ret_options, struct failure *reterr)
@@ -58,7 +57,7 @@ static int split_authority(struct sl_slice text, struct sl_redis_login *login,
     size_t at = sl_url_index(text, '/'), mark, slash;
     struct sl_slice rest;
 
-    /* The last @, so that a password with a bare @ in it is not taken for a host. */
+    /* the last @, so that a password may contain an unescaped @ */
     while (at > 0 && text.data[at - 1] != '@')
         at--;
     rest = sl_slice_from(text, at);
@@ -71,7 +70,7 @@ static int split_authority(struct sl_slice text, struct sl_redis_login *login,
     return at > 0 ? parse_login(sl_url_head(text, at - 1), login, reterr) : 0;
 }
 
-/* ---- behind the question mark ---- */
+/* ---- options ---- */
 
 static int parse_file(struct sl_slice value, char *room, const char *what, struct failure *reterr)
 {
@@ -179,7 +178,7 @@ static int parse_option(struct sl_slice text, struct sl_redis_address *address,
     return set_option(address, option, value, reterr);
 }
 
-/* The rest of the address is known, for it says what may stand here. */
+/* Must be called last, because the rest of the address decides which options are allowed. */
 static int parse_options(struct sl_slice text, struct sl_redis_address *address,
                          struct failure *reterr)
 {
@@ -198,7 +197,7 @@ static int parse_options(struct sl_slice text, struct sl_redis_address *address,
     return r;
 }
 
-/* ---- before it ---- */
+/* ---- hosts and paths ---- */
 
 static int parse_tcp(struct sl_slice text, struct sl_redis_address *address, struct failure *reterr)
 {
@@ -245,7 +244,7 @@ static int parse_master_name(struct sl_slice name, struct sl_redis_address *addr
         return failure_set(reterr, -EINVAL, "the name of the master is longer than %zu bytes",
                            sizeof(address->master_name) - 1);
     for (size_t i = 0; i < name.size; i++) {
-        /* as Sentinel has it: letters, digits, . - _ */
+        /* as in Sentinel: letters, digits, . - _ */
         if (!sl_url_is_host_char(name.data[i], false))
             return failure_set(reterr, -EINVAL,
                                "the name of the master holds a character that none has");
@@ -343,13 +342,13 @@ int sl_redis_address_parse(struct sl_slice url, struct sl_redis_address *ret_add
                        "redis+cluster://host[:port],...; over TLS it begins with rediss");
 }
 
-/* Characters that stand for themselves in the path of an URL. */
+/* Characters that need no encoding in the path of a URL. */
 static bool is_plain(char c)
 {
     return sl_url_is_host_char(c, false) || (c != '\0' && strchr("/~!$&'()*+,;=:@", c));
 }
 
-/* A text that is put together in a room which may be too small for it. */
+/* Builds a text in a buffer that may be too small. */
 struct printing {
     char *room;
     size_t size, used;

@@ -1,13 +1,13 @@
-/* redis_cluster.c - a map of shards, and a node for each master in it.
+/* redis_cluster.c - a map of the shards, and a node for each master in it.
  *
- * Nodes are made and closed when the map changes; connections are opened when a call needs one. So
- * there are as many as there are masters with shards, 64 at most, and one for a node that takes a
- * slot over (sl_redis_cluster_ask()).
+ * Nodes are created and closed when the map changes; connections are opened when a call needs one.
+ * So there are as many as there are masters with shards, 64 at most, and one for a node that a slot
+ * is moving to (sl_redis_cluster_ask()).
  *
- * The map is asked for no more often than each 100 to 200 ms: many clients that have lost the same
- * node at once must not ask all others as fast as they can. A node that cannot be connected to is
- * left alone for 20 ms at first and a second at most, whatever calls come for its shards: they fail
- * as the last try did; and so is the map when nobody has it. */
+ * The map is requested at most every 100 to 200 ms, because many clients that have lost the same
+ * node at once must not flood the others. After a failed attempt to connect to a node, the next one
+ * follows after 20 ms at first and a second at most; until then calls for its shards fail with the
+ * same error. The same applies to the map if no node answers. */
 #include "src/redis/redis_cluster.h"
 
 #include <assert.h>
@@ -32,14 +32,14 @@ struct sl_redis_cluster {
     const struct sl_redis_address *address;
     uint32_t connect_ms, answer_ms;
     struct sl_cluster_map map;
-    struct sl_redis_endpoint told_by; /* whose map that is */
+    struct sl_redis_endpoint told_by; /* the node that sent the map */
     bool has_map, is_in_doubt;
-    bool is_filled;         /* everybody has been asked about what the map does not know */
-    uint64_t refresh_ms;    /* not to be asked for again before */
-    struct backoff backoff; /* of that, while nobody answers */
+    bool is_filled;         /* all nodes have been asked for what the map lacks */
+    uint64_t refresh_ms;    /* do not ask before this time */
+    struct backoff backoff; /* of refresh_ms, while no node answers */
     struct sl_redis_node *nodes[NODES_MAX];
     size_t count;
-    struct sl_meta expected; /* shards: 0: any database */
+    struct sl_meta expected; /* shards == 0: any database */
 };
 
 struct sl_redis_cluster *sl_redis_cluster_new(const struct sl_redis_address *address,
@@ -103,7 +103,7 @@ struct sl_redis_node *sl_redis_cluster_find(struct sl_redis_cluster *cluster, ui
     return NULL;
 }
 
-/* NULL: out of memory, or out of room. */
+/* NULL: out of memory, or of nodes. */
 static struct sl_redis_node *find_or_make(struct sl_redis_cluster *cluster,
                                           const struct sl_redis_endpoint *endpoint)
 {
@@ -121,8 +121,8 @@ static struct sl_redis_node *find_or_make(struct sl_redis_cluster *cluster,
     return node;
 }
 
-/* The nodes become those of the map. One that cannot be made for want of memory is made the next
- * time; until then nobody has its shards. */
+/* Makes the nodes those of the map. A node that cannot be created for lack of memory is created the
+ * next time; until then its shards have no node. */
 static void follow_map(struct sl_redis_cluster *cluster)
 {
     size_t kept = 0;
@@ -177,8 +177,8 @@ static int dial(struct sl_redis_cluster *cluster, const struct sl_redis_endpoint
     return r;
 }
 
-/* Does the node hold the expected database in this shard? 0: it does, or none; -EBADMSG: another;
- * -EAGAIN, -EREMOTE: the shard is somewhere else. */
+/* Checks that the node holds the expected database in this shard. 0: it does, or the shard is
+ * empty; -EBADMSG: another database; -EAGAIN, -EREMOTE: the shard is at another node. */
 static int check_shard(struct sl_redis_cluster *cluster, struct sl_redis_connection *connection,
                        uint32_t shard, struct failure *reterr)
 {
@@ -374,13 +374,13 @@ int sl_redis_cluster_refresh(struct sl_redis_cluster *cluster, struct failure *r
         return 0;
     }
     if (cluster->has_map && r != -ENOTSUP)
-        return 0; /* what is known may still be right: the calls will tell */
+        return 0; /* the known map may still be right; calls will tell */
     sl_redis_address_print(cluster->address, where, sizeof(where));
     return failure_set(reterr, may_pass(r) ? -ECONNREFUSED : r, "cannot connect to %s: %s", where,
                        failure.text);
 }
 
-/* ---- what the map lacks ---- */
+/* ---- completing the map ---- */
 
 static bool has_node(const struct sl_redis_cluster *cluster,
                      const struct sl_redis_endpoint *endpoint)

@@ -1,13 +1,13 @@
-/* redis_connection.c - a blocking socket with time limits, a buffer out, a parser in; between them
- * and the socket TLS (redis_tls.h), where there is.
+/* redis_connection.c - a blocking socket with time limits, an output buffer, and a parser; with TLS
+ * (redis_tls.h) in between if it is used.
  *
- * The kernel keeps the time (SO_RCVTIMEO, SO_SNDTIMEO), so that an answer costs two system calls,
- * one to send and one to receive. Commands are gathered and leave when a reply is asked for that
- * has not come yet. The parser is fed pieces of 16 KiB: after each reply it moves what is left of
- * a piece.
+ * The kernel measures the time (SO_RCVTIMEO, SO_SNDTIMEO), so that an answer costs two system
+ * calls, one to send and one to receive. Commands are buffered and sent when a reply is requested
+ * that has not arrived yet. The parser is fed pieces of 16 KiB, because after each reply it moves
+ * the rest of a piece.
  *
- * What bounds it: the callers, who know how much they append; the buffer is given back when it was
- * a large one. */
+ * The output buffer is limited only by the callers, who know how much they append; it is freed
+ * after use if it was large. */
 #include "src/redis/redis_connection.h"
 
 #include <errno.h>
@@ -27,16 +27,16 @@
 #include "src/redis/redis_tls.h"
 
 enum { CHUNK_SIZE = 16 * 1024, UNSENT_KEPT_BYTES = 64 * 1024 };
-enum { SEAL_MAX_BYTES = 48 * 1024 }; /* at once: three records */
+enum { SEAL_MAX_BYTES = 48 * 1024 }; /* at once: three TLS records */
 
 struct sl_redis_connection {
     int fd;
     struct sl_redis_tls *tls; /* NULL: none */
     redisReader *reader;
     struct buffer unsent; /* commands */
-    struct buffer sealed; /* over TLS: what leaves */
-    bool was_heard;       /* something has come from Redis */
-    bool is_remote;       /* by TCP */
+    struct buffer sealed; /* with TLS: encrypted bytes to be sent */
+    bool was_heard;       /* Redis has sent something */
+    bool is_remote;       /* over TCP */
 };
 
 static void set_time(int fd, int which, uint64_t ms)
@@ -50,13 +50,13 @@ static uint64_t time_left_ms(uint64_t deadline_ms)
 {
     uint64_t now_ms = clock_monotonic_ms();
 
-    return deadline_ms > now_ms ? deadline_ms - now_ms : 1; /* 0 would be for ever */
+    return deadline_ms > now_ms ? deadline_ms - now_ms : 1; /* 0 would mean no limit */
 }
 
 /* ---- opening ---- */
 
-/* One that a signal has interrupted goes on when it is called again, and says then that it has
- * begun already when its time is over. */
+/* A connect that was interrupted by a signal continues; it is called again until it succeeds or
+ * fails. When its time is over, it reports that it has already begun. */
 static int connect_in_time(int fd, const struct sockaddr *address, socklen_t size,
                            uint64_t deadline_ms, struct failure *reterr)
 {
@@ -89,7 +89,7 @@ static int send_all(int fd, struct sl_slice bytes, struct failure *reterr)
     return 0;
 }
 
-/* What TLS has for Redis. */
+/* Sends what TLS has for Redis. */
 static int send_sealed(struct sl_redis_connection *connection, struct failure *reterr)
 {
     int r;
@@ -102,7 +102,7 @@ static int send_sealed(struct sl_redis_connection *connection, struct failure *r
     return r;
 }
 
-/* What the parser is to read. */
+/* Feeds the parser. */
 static int feed_reader(struct sl_redis_connection *connection, const char *bytes, size_t size,
                        struct failure *reterr)
 {
@@ -112,7 +112,7 @@ static int feed_reader(struct sl_redis_connection *connection, const char *bytes
     return 0;
 }
 
-/* All that TLS has for us. */
+/* Feeds the parser everything that TLS has decrypted. */
 static int open_sealed(struct sl_redis_connection *connection, struct failure *reterr)
 {
     char chunk[CHUNK_SIZE];
@@ -237,16 +237,16 @@ void sl_redis_connection_keep_alive(struct sl_redis_connection *connection)
 {
     static const int on = 1, idle_s = 15, every_s = 5, tries = 3;
 
-    /* On a unix socket there is nothing to do, and these fail. */
+    /* On a Unix socket these have no effect and fail. */
     setsockopt(connection->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
     setsockopt(connection->fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
     setsockopt(connection->fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof(every_s));
     setsockopt(connection->fd, IPPROTO_TCP, TCP_KEEPCNT, &tries, sizeof(tries));
 }
 
-/* ---- in ---- */
+/* ---- receiving ---- */
 
-/* 0: *ret_reply is a reply, or NULL when none is whole yet. */
+/* 0: *ret_reply is a reply, or NULL if none is complete yet. */
 static int parse(struct sl_redis_connection *connection, struct redisReply **ret_reply,
                  struct failure *reterr)
 {
@@ -258,7 +258,7 @@ static int parse(struct sl_redis_connection *connection, struct redisReply **ret
     return 0;
 }
 
-/* A Redis that waits for a handshake hangs up on the first command. */
+/* A Redis that expects TLS closes the connection on the first plain command. */
 static int explain_end(const struct sl_redis_connection *connection, int error,
                        struct failure *reterr)
 {
@@ -269,8 +269,8 @@ static int explain_end(const struct sl_redis_connection *connection, int error,
     return failure_set(reterr, -EIO, "%s", error ? strerror(error) : "Redis closed the connection");
 }
 
-/* Feeds the parser. 1: something has come, though perhaps nothing to parse; 0: nothing has
- * (MSG_DONTWAIT in `flags`). */
+/* Receives and feeds the parser. 1: something was received, but maybe nothing to parse; 0: nothing
+ * was (MSG_DONTWAIT in `flags`). */
 static int receive(struct sl_redis_connection *connection, int flags, struct failure *reterr)
 {
     char chunk[CHUNK_SIZE];
@@ -294,7 +294,7 @@ static int receive(struct sl_redis_connection *connection, int flags, struct fai
     return r < 0 ? r : 1;
 }
 
-/* ---- out ---- */
+/* ---- sending ---- */
 
 int sl_redis_connection_append(struct sl_redis_connection *connection, int argc,
                                const char *const *argv, const size_t *argvlen,
@@ -321,7 +321,8 @@ static int seal_and_send(struct sl_redis_connection *connection, struct sl_slice
     return r;
 }
 
-/* Who hangs up while something is sent may have said why. `error`: else why it failed. */
+/* If the peer closes the connection while we send, it may have sent the reason, which is then
+ * reported. `error`: otherwise, why sending failed. */
 static int hear_why(struct sl_redis_connection *connection, int error, struct failure *reterr)
 {
     struct failure why;

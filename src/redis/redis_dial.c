@@ -1,7 +1,7 @@
-/* redis_dial.c - every address of a name is tried, in the resolver's order.
+/* redis_dial.c - tries all addresses of a name in the order of the resolver.
  *
- * They share the time there is: each may take its part of what is left, the last one all of it. The
- * look-up itself takes as long as the resolver likes. */
+ * They share the available time: each may take an equal part of what is left, the last one all of
+ * it. The time of the look-up itself is up to the resolver. */
 #include "src/redis/redis_dial.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static uint64_t part_of_time_ms(uint64_t deadline_ms, unsigned parts)
     return now_ms + (deadline_ms > now_ms ? (deadline_ms - now_ms) / parts : 0);
 }
 
-/* What all tries have in common. */
+/* The common parameters of all attempts. */
 struct dialing {
     const struct sl_redis_address *address;
     const struct sl_redis_endpoint *endpoint;
@@ -97,14 +97,14 @@ static int connect_to_path(const struct dialing *dialing,
                                          dialing->answer_ms, ret_connection, reterr);
 }
 
-/* What a connection that stood has ended with, for whoever wants to connect. */
+/* Maps the error of an established connection that broke during the handshake. */
 static int broken(int r)
 {
     return r == -EACCES || r == -EPROTO || r == -ENOMEM ? r : -ECONNREFUSED;
 }
 
-/* With TLS 1.3 Redis looks at our certificate when we think that all is agreed on: so its first
- * word, whatever it is, says that we are let in. */
+/* With TLS 1.3, Redis checks the client certificate after our side of the handshake is complete.
+ * Only its first reply shows that the certificate was accepted. */
 static int await_word(struct sl_redis_connection *connection, struct failure *reterr)
 {
     redisReply *reply = NULL;

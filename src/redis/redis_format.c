@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* "$18446744073709551615\r\n", and the same with a star. */
+/* The size of "$18446744073709551615\r\n", and the same with a star. */
 enum { HEADER_SIZE = 23 };
 
 static char *put_header(char *at, char kind, size_t number)
@@ -44,7 +44,7 @@ int sl_redis_format(struct buffer *out, int argc, const char *const *argv, const
         most += HEADER_SIZE + size_of(argv, argvlen, i) + 2;
     begin = at = buffer_reserve(out, most);
     if (!begin) {
-        out->failed = false; /* what is in it is whole */
+        out->failed = false; /* its content is complete */
         return -ENOMEM;
     }
     at = put_header(at, '*', (size_t)argc);

@@ -1,11 +1,12 @@
-/* redis_link.c - rounds: send every call that has no reply yet, collect replies, see what is left.
+/* redis_link.c - runs calls in rounds: send every call without a reply, collect replies, and see
+ * what is left.
  *
- * A call is left when its connection broke, when the server lacked its script, was not ready, or
- * sent it to another node. Each round ends with all calls answered, with another round, after a
- * pause or at once, or with failure.
+ * A call is left if its connection broke, or if the server lacked its script, was not ready, or
+ * redirected it to another node. After each round all calls are answered, or there is another
+ * round, at once or after a pause, or the run fails.
  *
- * A single Redis is a node that has all shards; in a cluster each node (src/redis/redis_cluster.h)
- * has some. A round sends to all nodes before it reads from the first. */
+ * A single Redis is a node that has all shards. In a cluster each node (src/redis/redis_cluster.h)
+ * has some of them. A round sends to all nodes before it reads from the first. */
 #include "src/redis/redis_link.h"
 
 #include <assert.h>
@@ -31,16 +32,17 @@
 
 enum { CONNECT_MS = 5000, ANSWER_MS = 10000, FIRST_PAUSE_MS = 20, LAST_PAUSE_MS = 1000 };
 enum { WAIT_MS = 1000 };
-enum { SENTINEL_MS = 1000 }; /* a sentinel that is slower is passed over */
-enum { HOPS_MAX = 5 };       /* from node to node; then the cluster has to come to rest */
+enum { SENTINEL_MS = 1000 }; /* a slower sentinel is skipped */
+enum { HOPS_MAX = 5 };       /* redirections in a row; after that the cluster needs a pause */
 
 struct sl_redis_link {
     struct sl_redis_address address;
     struct sl_redis_link_options options;
-    struct sl_redis_node only;        /* where there is one Redis: that */
-    struct sl_redis_cluster *cluster; /* NULL: there is one */
+    struct sl_redis_node only;        /* the node of a single Redis */
+    struct sl_redis_cluster *cluster; /* NULL: a single Redis */
     struct sl_sentinels *sentinels;   /* NULL: the address has none */
-    bool was_told;                    /* by them, that address.endpoint is the master now */
+    bool was_told;                    /* the sentinels have announced that address.endpoint is the
+                                         master now */
 };
 
 static void pause_ms(uint64_t ms)
@@ -68,7 +70,7 @@ static int check_role(struct sl_redis_connection *connection, struct failure *re
     return r;
 }
 
-/* One that the sentinels have told us of is tried first; they are asked when it is not there. */
+/* A master that the sentinels have announced is tried first; they are asked if it is not there. */
 static int find_master(struct sl_redis_link *link, struct failure *reterr)
 {
     bool was_told = link->was_told;
@@ -77,7 +79,8 @@ static int find_master(struct sl_redis_link *link, struct failure *reterr)
     return was_told ? 0 : sl_sentinels_find(link->sentinels, &link->address.endpoint, reterr);
 }
 
-/* Nobody waits until the old master hangs up: what it is given until then is lost. */
+/* Leaves a replaced master at once, without waiting until it closes the connection: writes to it
+ * until then would be lost. */
 static void follow_master(struct sl_redis_link *link)
 {
     struct sl_redis_endpoint master;
@@ -112,7 +115,8 @@ static int connect_and_greet(struct sl_redis_link *link, struct failure *reterr)
     return r;
 }
 
-/* 0; -ECONNREFUSED: nobody there, or not ready to serve, which may pass; another errno: refused. */
+/* 0; -ECONNREFUSED: nobody there, or not ready to serve, which may be temporary; another errno:
+ * refused. */
 static int ensure_connected(struct sl_redis_link *link, struct failure *reterr)
 {
     char where[SL_REDIS_ADDRESS_TEXT_SIZE];
@@ -136,7 +140,7 @@ static int connect_once(struct sl_redis_link *link, struct failure *reterr)
                          : ensure_connected(link, reterr);
 }
 
-/* During a failover nobody is the master for a while. */
+/* Retries, because during a failover there is no master for a while. */
 static int connect_first(struct sl_redis_link *link, struct failure *reterr)
 {
     uint64_t deadline_ms = clock_monotonic_ms() + link->options.retry_ms;
@@ -154,7 +158,7 @@ static int connect_first(struct sl_redis_link *link, struct failure *reterr)
     }
 }
 
-/* What knows of more than one Redis. */
+/* Prepares the sentinels or the cluster. */
 static int prepare_servers(struct sl_redis_link *link, struct failure *reterr)
 {
     const struct sl_redis_address *address = &link->address;
@@ -231,7 +235,7 @@ static int connect_node(struct sl_redis_link *link, struct sl_redis_node *node,
                          : ensure_connected(link, reterr);
 }
 
-/* Something was not as it should be: in a cluster, another node may have it by now. */
+/* After an unexpected reply: in a cluster, another node may have the shard by now. */
 static void doubt(struct sl_redis_link *link)
 {
     if (link->cluster)
@@ -240,7 +244,7 @@ static void doubt(struct sl_redis_link *link)
 
 /* ---- one round ---- */
 
-/* The greater outweighs the lesser. */
+/* In ascending order of precedence. */
 enum round { ROUND_COMPLETE, ROUND_AGAIN, ROUND_AGAIN_LATER, ROUND_FAILED };
 
 /* Calls that are run together. */
@@ -248,7 +252,7 @@ struct run {
     struct sl_redis_link *link;
     struct sl_call *calls;
     size_t count;
-    redisReply **replies; /* NULL: none yet */
+    redisReply **replies; /* NULL: no reply yet */
     unsigned hops;        /* rounds since the last pause */
     bool may_wait;        /* there is time for another round */
     enum round round;
@@ -272,7 +276,7 @@ static bool is_unanswered(const struct run *run, size_t i, uint64_t shards)
     return !run->replies[i] && (shards >> run->calls[i].shard & 1);
 }
 
-/* The first call without an answer to one of these shards; NULL: none. */
+/* The first call to one of these shards without a reply; NULL: none. */
 static const struct sl_call *find_unanswered(const struct run *run, uint64_t shards)
 {
     for (size_t i = 0; i < run->count; i++) {
@@ -282,7 +286,7 @@ static const struct sl_call *find_unanswered(const struct run *run, uint64_t sha
     return NULL;
 }
 
-/* The connection broke while calls were under way on it. */
+/* The connection broke while calls were outstanding. */
 static void note_broken(struct run *run, struct sl_redis_node *node, const struct failure *why)
 {
     bool may_repeat = run->may_wait;
@@ -325,7 +329,7 @@ static void receive_from(struct run *run, struct sl_redis_node *node)
         note_broken(run, node, &why);
 }
 
-/* All nodes are sent their calls before the first is waited for. */
+/* Sends to all nodes before waiting for the first. */
 static void exchange(struct run *run)
 {
     const struct sl_call *lost;
@@ -356,16 +360,16 @@ static void exchange(struct run *run)
     weigh(run, run->may_wait ? ROUND_AGAIN_LATER : ROUND_FAILED);
 }
 
-/* ---- what the replies say ---- */
+/* ---- evaluating the replies ---- */
 
-/* Was this answered by a master that is one no more? Then nothing was done. */
+/* Whether the reply comes from a master that was demoted. Then nothing was executed. */
 static bool is_demoted(const struct sl_redis_link *link, const redisReply *reply)
 {
     return (link->cluster || link->address.sentinel_count > 0) && sl_reply_is_replica(reply);
 }
 
-/* The key of a plain command is at the other node already. A script must wait until all are there.
- */
+/* The key of a plain command has already moved to the other node. A script must wait until all keys
+ * have. */
 static void ask_other(struct run *run, size_t i, const struct sl_redis_endpoint *endpoint)
 {
     int r;
@@ -379,7 +383,7 @@ static void ask_other(struct run *run, size_t i, const struct sl_redis_endpoint 
         weigh(run, ROUND_FAILED);
 }
 
-/* Does what a reply says that names another node: the call has the other's reply then, or none. */
+/* Follows a redirection: afterwards the call has the reply of the other node, or none. */
 static void follow_redirect(struct run *run, size_t i)
 {
     struct sl_redis_cluster *cluster = run->link->cluster;
@@ -400,14 +404,14 @@ static void follow_redirect(struct run *run, size_t i)
     }
 }
 
-/* Nothing was done, and may be later. */
+/* Nothing was executed, but it may be later. */
 static bool is_not_yet(const struct run *run, const redisReply *reply)
 {
     return sl_reply_is_not_yet(reply) || is_demoted(run->link, reply) ||
            (run->link->cluster && sl_reply_check(reply, NULL) == -EREMOTE);
 }
 
-/* Takes back replies that only ask for another try. */
+/* Removes replies that only ask for another attempt. */
 static void judge_replies(struct run *run)
 {
     bool was_demoted = false;
@@ -472,8 +476,8 @@ static int ask_for_replicas(struct sl_redis_link *link, struct sl_redis_node *no
     return r;
 }
 
-/* Redis answers when so many replicas have all that this connection has written, or after wait_ms
- * with how many they are. */
+/* WAIT returns when this many replicas have everything that this connection has written, or after
+ * wait_ms with their number. */
 static int wait_for_replicas(struct sl_redis_link *link, struct sl_redis_node *node,
                              struct failure *reterr)
 {
@@ -498,7 +502,7 @@ static int wait_for_replicas(struct sl_redis_link *link, struct sl_redis_node *n
                        options->wait_replicas, options->wait_ms);
 }
 
-/* Each node that was sent a write has replicas of its own. */
+/* Each node that was sent a write has its own replicas. */
 static int wait_for_all_replicas(struct sl_redis_link *link, struct failure *reterr)
 {
     int r = 0;

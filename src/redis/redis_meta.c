@@ -1,10 +1,9 @@
-/* redis_meta.c - which database is there?
+/* redis_meta.c - finds or creates the database.
  *
- * One Redis is asked by the script that makes a database where there is none: shard 0 first, then
- * all others at once. In a cluster some nodes may be away. There whoever has a shard is asked by a
- * plain command first, from shard 0 on; only where that finds nothing a database is made, and only
- * if all shards are there. The shards of one that is found are completed as far as they are there.
- */
+ * A single Redis is asked with the script that creates a database if there is none: shard 0 first,
+ * then all others at once. In a cluster some nodes may be down. There the shards are first asked
+ * with a plain command, from shard 0 on; a database is created only if that finds none and all
+ * shards are available. The available shards of an existing database are completed. */
 #include <errno.h>
 
 #include <hiredis/hiredis.h>
@@ -35,7 +34,7 @@ static int ask_meta(struct sl_redis_link *link, uint32_t shard, const struct sl_
 typedef int (*run_fn)(struct sl_redis_link *link, struct sl_call *calls, size_t count,
                       redisReply **ret_replies, struct failure *reterr);
 
-/* All shards from `first` on, in one go. */
+/* Asks all shards from `first` on at once. */
 static int ask_metas(struct sl_redis_link *link, uint32_t first, const struct sl_meta *meta,
                      run_fn run, struct failure *reterr)
 {
@@ -93,8 +92,8 @@ static int look_in(struct sl_redis_link *link, uint32_t shard, struct sl_meta *r
     return r;
 }
 
-/* In the shards of a cluster but for shard 0: one that knows the database will do. -ENODATA: all
- * have answered, and there is none; -EIO: not all have. */
+/* Looks in all shards of a cluster except shard 0 for one that knows the database. -ENODATA: all
+ * have answered, and there is none; -EIO: not all have answered. */
 static int look_in_others(struct sl_redis_link *link, uint64_t away, struct sl_meta *ret_meta,
                           struct failure *reterr)
 {
@@ -119,7 +118,7 @@ static int look_in_others(struct sl_redis_link *link, uint64_t away, struct sl_m
     return result;
 }
 
-/* Looks in shard 0; while that is away, or empty, for its node has lost its data, in the others. */
+/* Looks in shard 0; if that is down, or empty because its node has lost its data, in the others. */
 static int find_meta(struct sl_redis_link *link, struct sl_meta *ret_meta, struct failure *reterr)
 {
     int r = look_in(link, 0, ret_meta, reterr);
@@ -129,7 +128,8 @@ static int find_meta(struct sl_redis_link *link, struct sl_meta *ret_meta, struc
     return look_in_others(link, r == -EIO ? 1 : 0, ret_meta, reterr);
 }
 
-/* Of a database that is there: whoever needs a shard that is away, or being moved, is told then. */
+/* Completes an existing database. Shards that are down or being moved are skipped; later calls to
+ * them report that. */
 static int complete(struct sl_redis_link *link, const struct sl_meta *meta, struct failure *reterr)
 {
     int r = ask_metas(link, 0, meta, sl_redis_link_try_many, reterr);

@@ -1,8 +1,8 @@
-/* redis_node.c - a batch of calls to one Redis, sent in one go, read in one go.
+/* redis_node.c - sends a batch of calls to one Redis and reads the replies.
  *
- * A script goes by its SHA1. Where a batch has several calls the text is sent before: a call whose
- * script is missing would be overtaken by those behind it. What a connection has sent is remembered
- * until it ends. */
+ * A script is called by its SHA1. If a batch has several calls, the text of the script is sent
+ * first, because a call whose script is missing would be overtaken by those after it. The scripts
+ * sent on a connection are remembered until it ends. */
 #include "src/redis/redis_node.h"
 
 #include <assert.h>
@@ -30,7 +30,7 @@ static bool is_loaded(const struct sl_redis_node *node, const struct sl_script *
     return node->loaded_count == SL_NODE_SCRIPTS_MAX;
 }
 
-/* Is the call one of those that are under way here? */
+/* Whether the call is outstanding at this node. */
 static bool is_ours(const struct sl_redis_node *node, const struct sl_call *call,
                     const redisReply *reply)
 {
@@ -104,7 +104,7 @@ int sl_redis_node_ask(struct sl_redis_node *node, const struct sl_call *call,
     redisReply *asking = NULL;
     int r;
 
-    assert(!call->script); /* which would find absent what has not been moved yet */
+    assert(!call->script); /* which would not find keys that have not been moved yet */
     r = sl_redis_connection_append(node->connection, 1, (const char *[]){"ASKING"}, NULL, reterr);
     if (r == 0)
         r = sl_redis_connection_append(node->connection, call->argc, call->argv, call->argvlen,

@@ -1,13 +1,14 @@
-/* redis_tls.c - OpenSSL between two buffers of its own.
+/* redis_tls.c - OpenSSL between two memory buffers.
  *
- * A context is made for each connection and let go with it: Redis is connected to seldom, and this
- * way no file is older than the connection. The certificates of the machine are looked up by name,
- * one by one, when there is none of the address.
+ * A context is created for each connection and freed with it: connections to Redis are rare, and
+ * this way the files are as new as the connection. Without an authority in the address, the
+ * certificates of the machine are looked up by name, one at a time.
  *
- * No close_notify is sent: a command that was cut off is none to Redis, nor an answer to us.
+ * No close_notify is sent: Redis does not execute a truncated command, and we do not accept a
+ * truncated answer.
  *
- * What bounds it: its owner, who feeds at most what it has read in one go, and takes what it has
- * sealed before it seals more. */
+ * Buffers are bounded by the owner, who feeds at most one read at a time, and takes the encrypted
+ * bytes before encrypting more. */
 #include "src/redis/redis_tls.h"
 
 #include <arpa/inet.h>
@@ -21,15 +22,15 @@
 
 #include "base/alloc.h"
 
-/* The first byte of a record: change of cipher, alert, handshake, data. */
+/* The first byte of a record: change cipher spec, alert, handshake, or data. */
 enum { RECORD_FIRST = 20, RECORD_LAST = 23 };
 
 struct sl_redis_tls {
     SSL *ssl;
     BIO *in, *out; /* of `ssl` */
     bool was_fed;
-    bool has_certificate;          /* one of ours to show */
-    char name[SL_REDIS_PATH_SIZE]; /* what the certificate of the peer must hold */
+    bool has_certificate;          /* we have a client certificate */
+    char name[SL_REDIS_PATH_SIZE]; /* that the server's certificate must contain */
 };
 
 /* ---- files ---- */
@@ -70,7 +71,7 @@ static int trust(SSL_CTX *context, const struct sl_redis_tls_files *files, struc
     return r;
 }
 
-/* Or OpenSSL would ask at the terminal. */
+/* Without this, OpenSSL would ask for a password at the terminal. */
 static int no_password(char *room, int size, int is_written, void *context)
 {
     (void)room;
@@ -136,7 +137,7 @@ int sl_redis_tls_check(const struct sl_redis_address *address, struct failure *r
     return r;
 }
 
-/* ---- made and freed ---- */
+/* ---- creating and freeing ---- */
 
 static bool is_ip_address(const char *host)
 {
@@ -145,7 +146,7 @@ static bool is_ip_address(const char *host)
     return inet_pton(AF_INET, host, &room) == 1 || inet_pton(AF_INET6, host, &room) == 1;
 }
 
-/* A name is also said to the peer, who may have several certificates. */
+/* A name is also sent to the server (SNI), which may have several certificates. */
 static bool expect_name(SSL *ssl, const char *name)
 {
     if (is_ip_address(name))
@@ -200,7 +201,7 @@ void sl_redis_tls_free(struct sl_redis_tls *tls)
     mem_free(tls);
 }
 
-/* ---- what goes wrong ---- */
+/* ---- errors ---- */
 
 static int explain_certificate(const struct sl_redis_tls *tls, long verdict, struct failure *reterr)
 {
@@ -240,7 +241,7 @@ static int explain_alert(const struct sl_redis_tls *tls, int alert, struct failu
     return failure_set(reterr, -EPROTO, "Redis refuses TLS: %s", text);
 }
 
-/* The result of an OpenSSL function that has not done what it should. 0: it wants more. */
+/* Evaluates the result of an OpenSSL function that did not succeed. 0: it needs more data. */
 static int explain(struct sl_redis_tls *tls, int result, struct failure *reterr)
 {
     unsigned long error = ERR_peek_last_error();
@@ -288,8 +289,8 @@ int sl_redis_tls_shake_hands(struct sl_redis_tls *tls, struct failure *reterr)
     return r == 1 ? 1 : explain(tls, r, reterr);
 }
 
-/* Redis 7 without TLS takes the first bytes of a handshake for the beginning of a command, and waits
- * for the rest. */
+/* Redis 7 without TLS takes the first bytes of a handshake for the beginning of a command, and
+ * waits for the rest. */
 int sl_redis_tls_time_out(const struct sl_redis_tls *tls, struct failure *reterr)
 {
     if (tls->was_fed)

@@ -1,8 +1,8 @@
-/* sentinel.c - three commands: SENTINEL get-master-addr-by-name, SUBSCRIBE +switch-master, ROLE.
+/* sentinel.c - builders and parsers of three commands: SENTINEL get-master-addr-by-name, SUBSCRIBE
+ * +switch-master, ROLE.
  *
- * Builders and parsers only; who sends them, and when to ask again, is the business of sentinels.c
- * and of the gateway's own connections. Answers are checked as those of a stranger: a port that is
- * none, or a name that does not fit, is an error. */
+ * Sending and repeating them is up to sentinels.c and the gateway's connections. Answers are not
+ * trusted: an invalid port, or a name that is too long, is an error. */
 #include "src/redis/sentinel.h"
 
 #include <errno.h>
@@ -60,7 +60,7 @@ int sl_sentinel_listen_call(struct sl_call *call, struct failure *reterr)
     return sl_call_finish(call, reterr);
 }
 
-/* "NAME OLD-HOST OLD-PORT NEW-HOST NEW-PORT"; a name has no spaces. */
+/* The message is "NAME OLD-HOST OLD-PORT NEW-HOST NEW-PORT"; names contain no spaces. */
 int sl_sentinel_news_reply(const struct redisReply *reply, const char *master_name,
                            struct sl_sentinel_news *ret_news, struct failure *reterr)
 {

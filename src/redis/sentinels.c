@@ -1,8 +1,8 @@
-/* sentinels.c - asks one sentinel after the other, and goes on listening to the one that answered.
+/* sentinels.c - asks one sentinel after the other, and stays subscribed to the one that answered.
  *
- * It begins with the one that knew last; each has the timeout to connect and to answer. Between
- * calls, what the listened one has said meanwhile is read without waiting. When it is lost another
- * is asked, at most every ASK_AGAIN_MS. One connection at a time. */
+ * It begins with the one that knew the master last. Each has the timeout to connect and to answer.
+ * Between calls, messages of the subscription are read without waiting. If the connection is lost
+ * another sentinel is asked, at most every ASK_AGAIN_MS. There is one connection at a time. */
 #include "src/redis/sentinels.h"
 
 #include <errno.h>
@@ -20,9 +20,9 @@ enum { ASK_AGAIN_MS = 5000 };
 struct sl_sentinels {
     const struct sl_redis_address *address;
     uint32_t timeout_ms;
-    uint32_t known;                       /* which of them knew last */
-    struct sl_redis_connection *listened; /* to that one; NULL: to none */
-    uint64_t ask_ms;                      /* then: when to ask again */
+    uint32_t known;                       /* index of the sentinel that knew the master last */
+    struct sl_redis_connection *listened; /* subscribed connection; NULL: none */
+    uint64_t ask_ms;                      /* without one: when to ask again */
     struct sl_redis_endpoint master;
 };
 
@@ -63,7 +63,7 @@ static int append_take(struct sl_redis_connection *connection, int r, struct sl_
     return r;
 }
 
-/* In one go with the question: nothing that happens after the answer goes unheard. */
+/* Subscribes and asks in one batch, so that no change after the answer is missed. */
 static int ask_and_listen(struct sl_sentinels *sentinels, struct sl_redis_connection *connection,
                           struct failure *reterr)
 {
@@ -99,8 +99,7 @@ static int ask(struct sl_sentinels *sentinels, uint32_t number, struct failure *
         sl_redis_connection_close(connection);
         return r;
     }
-    sl_redis_connection_keep_alive(
-        connection); /* one that vanishes without a word is noticed some day */
+    sl_redis_connection_keep_alive(connection); /* a dead peer is noticed eventually */
     sentinels->listened = connection;
     sentinels->known = number;
     return 0;
@@ -123,7 +122,7 @@ int sl_sentinels_find(struct sl_sentinels *sentinels, struct sl_redis_endpoint *
                        failure.text);
 }
 
-/* ---- listening ---- */
+/* ---- the subscription ---- */
 
 static void listen_to_all(struct sl_sentinels *sentinels)
 {

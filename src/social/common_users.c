@@ -1,9 +1,8 @@
-/* common_users.c - builders and parsers of the two scripts; the candidates of one are the other's
- * words.
+/* common_users.c - builders and parsers of the two scripts. The candidates in the reply of the
+ * first are the arguments of the second.
  *
- * The reply to the first call is handed on as it is, id by id, so that nothing is collected in
- * between. Which list a user has under which key is the scripts' knowledge; a list is named by a
- * word here. */
+ * They are copied from the reply id by id, without an intermediate list. The keys of the lists are
+ * known only to the scripts; here a list has a name. */
 #include "src/social/common_users.h"
 
 #include <hiredis/hiredis.h>
@@ -13,7 +12,7 @@
 #include "src/model/id.h"
 #include "src/model/id_check.h"
 
-enum { HEAD = 2 }; /* elements in front of the users, two for each */
+enum { HEAD = 2 }; /* elements before the users, each of which has two */
 
 static void begin(struct sl_call *call, const struct sl_script *script, uint64_t user,
                   const struct sl_meta *meta, enum sl_common_list list)

@@ -1,9 +1,8 @@
 /* follows.c - one script for follow and unfollow, of one target or of many.
  *
- * A target of the follower's own shard is named by id or login and found there; one of another
- * shard is given with its login and name, since the event carries them, and the script cannot look
- * there (-EXDEV without an id). At most SL_FOLLOW_MAX targets at once, which is a bound on the time
- * of the script. */
+ * A target in the follower's shard is given by id or login and looked up there. A target in another
+ * shard must be given with its id, login and name, because the event contains them and the script
+ * cannot look there (-EXDEV without an id). SL_FOLLOW_MAX limits the time of the script. */
 #include "src/social/follows.h"
 
 #include <errno.h>
@@ -16,7 +15,7 @@
 #include "src/model/id.h"
 #include "src/model/keys.h"
 
-/* A target as the script takes one. */
+/* Adds a target in the form that the script takes. */
 static int add_target(struct sl_call *call, const struct sl_meta *meta,
                       const struct sl_write_user *who, const struct sl_user *target,
                       struct failure *reterr)

@@ -1,7 +1,7 @@
-/* included.c - two scripts: of posts their newest comments and likers, of users what one has to do
- * with them.
+/* included.c - builders and parsers of two scripts: the newest comments and likers of posts, and
+ * the relations of one user to others.
  *
- * One call is about at most 20 posts of one shard, ten comments and ten likers each, so that a
+ * A call is about at most 20 posts of one shard, with ten comments and ten likers each, so that the
  * script reads some hundreds of rows. Rows point into the reply, and are those of lists
  * (post_rows.h, user_list.h). */
 #include "src/social/included.h"

@@ -6,7 +6,7 @@
 #include "src/call/reply_read.h"
 #include "src/model/id.h"
 
-/* Elements of a reply: in front of the likes, and for each of them. */
+/* Elements of a reply: before the likes, and of each like. */
 enum { PLACE = 2, LIKE = 3 };
 
 int sl_shard_users_call(struct sl_call *call, const struct sl_meta *meta, uint32_t shard,

@@ -1,7 +1,7 @@
-/* likes.c - who likes a post, and what a user likes.
+/* likes.c - builders for likes.
  *
- * The post's shard keeps who likes it, the user's shard what the user likes. A builder is for one
- * of the two: who sends both sends the user's first (likes.h). */
+ * The post's shard stores who likes it, the user's shard what the user likes. A builder is for one
+ * of the two; to change both, send the user's first (likes.h). */
 #include "src/social/likes.h"
 
 #include <errno.h>

@@ -1,8 +1,10 @@
-/* post_json.c - checks, then writes: by hand where the members are ours, by jansson for `media`.
+/* post_json.c - checks the members, then writes them: by hand where their form is ours, by jansson
+ * for `media`.
  *
- * Media are the writer's own JSON and are parsed, bounded in depth, and written anew, so that what
- * is kept is valid and compact. Numbers are the shortest that read back the same, with a point in
- * any locale. Sizes are bounded by SL_POST_...; nesting by what gateways take. */
+ * Media are JSON of the client. They are parsed with a limited depth and written again, so that
+ * what is stored is valid and compact. Numbers are the shortest that read back the same, with a
+ * decimal point in any locale. Sizes are limited by SL_POST_..., nesting by what gateways
+ * accept. */
 #include "src/social/post_json.h"
 
 #include <errno.h>
@@ -18,8 +20,8 @@
 
 enum { MEDIA_DEPTH_MAX = 16 };
 
-/* The shortest decimal that reads back as the same double. The locale of the program may print
- * another decimal point. */
+/* Appends the shortest decimal that reads back as the same double. The locale may use another
+ * decimal point. */
 static void append_number(struct buffer *json, double number)
 {
     char text[32];
@@ -60,7 +62,7 @@ int sl_post_json_point(struct buffer *json, double lon, double lat, struct failu
     return 0;
 }
 
-/* "name": before a member, with a comma unless it is the first. */
+/* Appends "name": before a member, with a comma unless it is the first. */
 static void append_name(struct buffer *json, const char *name, bool is_first)
 {
     buffer_append_str(json, is_first ? "\"" : ",\"");
@@ -133,7 +135,7 @@ int sl_post_json_place(struct buffer *json, const struct sl_post_place *place,
     return 0;
 }
 
-/* Posts of elsewhere may have larger ids than ours. */
+/* Posts of other systems may have larger ids than ours. */
 static bool is_post_id(struct sl_slice text)
 {
     uint64_t id = 0;
@@ -204,7 +206,7 @@ static int dump_to_buffer(const char *data, size_t size, void *context)
     return 0;
 }
 
-/* Gateways refuse events that are nested deeper than 32; two levels are the event's own. */
+/* Gateways refuse events nested deeper than 32 levels; two of them belong to the event itself. */
 static bool is_nested_deeper(const json_t *value, int levels)
 {
     const char *key;

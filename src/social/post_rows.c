@@ -1,8 +1,8 @@
-/* post_rows.c - rows of posts in three forms: whole, bare, or an id alone.
+/* post_rows.c - reads rows of posts in three forms: complete, bare, or only an id.
  *
- * Which form a row has is told by its number of elements: a bare one lacks what never changes, for
- * readers with a cache; an id alone lives in another shard and is asked for there, all of a shard
- * in one call. Rows point into the reply. A page has at most SL_PAGE_MAX. */
+ * The number of elements tells the form. A bare row lacks what never changes, for readers with a
+ * cache. A row with only an id is a post in another shard and is read there, with one call for each
+ * shard. Rows point into the reply. A page has at most SL_PAGE_MAX rows. */
 #include "src/social/post_rows.h"
 
 #include <errno.h>

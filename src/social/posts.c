@@ -1,9 +1,9 @@
-/* posts.c - a post is checked member by member and handed to the script as names and values.
+/* posts.c - checks a post member by member and passes it to the script as names and values.
  *
- * Members that are objects or lists become JSON here (post_json.h), for scripts do not read
- * numbers. References to posts of the author's shard are looked up by the script; of others the
- * caller must know the author, or the builder says -EXDEV. Lengths and counts are bounded before
- * anything is sent. */
+ * Members that are objects or lists become JSON here (post_json.h), because scripts do not parse
+ * numbers. References to posts in the author's shard are looked up by the script. For others the
+ * caller must supply the author, or the builder fails with -EXDEV. Lengths and counts are checked
+ * before anything is sent. */
 #include "src/social/posts.h"
 
 #include <errno.h>
@@ -23,12 +23,12 @@
 
 enum { LANGUAGE_MAX = 3, SUBTAG_MAX = 8 };
 
-/* The shape of a language tag, RFC 5646: subtags of 1 to 8 letters and digits, the first of letters
- * only. Longer first ones than three letters could be registered, and none is: they are names, and
- * who looks for `en` would not find `english`. */
+/* Checks the form of a language tag (RFC 5646): subtags of 1 to 8 letters and digits, the first of
+ * letters only. Registered first subtags have at most three letters; longer ones are names, and a
+ * search for `en` would not find `english`. */
 static int check_lang(struct sl_slice lang, struct failure *reterr)
 {
-    size_t subtag = 0; /* its characters so far */
+    size_t subtag = 0; /* length of the current subtag */
     bool is_first = true;
 
     if (lang.size == 0 || lang.size > SL_POST_LANG_MAX)
@@ -73,7 +73,7 @@ static void add_member(struct sl_call *call, const char *name, struct sl_slice v
     sl_call_add(call, value);
 }
 
-/* Adds what `json` holds, unless nothing, and empties it. */
+/* Adds the content of `json`, if any, and clears it. */
 static void add_json_member(struct sl_call *call, const char *name, struct buffer *json)
 {
     if (json->failed)
@@ -83,7 +83,7 @@ static void add_json_member(struct sl_call *call, const char *name, struct buffe
     buffer_clear(json);
 }
 
-/* A reference whose author the script will look up. */
+/* Adds a reference whose author the script will look up. */
 static int add_own_reference(struct sl_call *call, const char *name, struct sl_slice post,
                              struct failure *reterr)
 {
@@ -112,7 +112,7 @@ static int add_reference(struct sl_call *call, const char *name,
     return r;
 }
 
-/* The post, of another shard, that is answered. */
+/* Adds the post, of another shard, that this one replies to. */
 static int add_parent(struct sl_call *call, const struct sl_meta *meta, struct sl_slice post,
                       struct failure *reterr)
 {

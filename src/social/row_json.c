@@ -20,7 +20,7 @@ void sl_user_row_json(struct buffer *json, const struct sl_user_row *row)
 
 void sl_post_row_json(struct buffer *json, const struct sl_post_row *row)
 {
-    /* the closing brace is put off */
+    /* without the closing brace */
     buffer_append(json, row->json.data, row->json.size - 1);
     buffer_append_format(json, ",\"likes\":%" PRIu64 ",\"comments\":%" PRIu64 "}", row->likes,
                          row->comments);

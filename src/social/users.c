@@ -1,8 +1,8 @@
-/* users.c - builders and parsers of what makes, renames, finds and reads users.
+/* users.c - builders and parsers of calls that create, change, find and read users.
  *
- * A user who is named by login is looked for in the shard of that login, one who is named by id in
- * the id's own. Many at once are one call a shard. Names are checked as lines of text, logins by
- * their own rule; rows point into the reply. */
+ * A user given by login is looked up in the shard of the login, one given by id in the shard of the
+ * id. For many users there is one call for each shard. Names are checked as single-line texts,
+ * logins by their own rule. Rows point into the reply. */
 #include "src/social/users.h"
 
 #include <errno.h>
@@ -71,7 +71,7 @@ static void add_member(struct sl_call *call, const char *name, struct sl_slice v
     sl_call_add(call, value);
 }
 
-/* [{"name":"...","value":"..."},...]; nothing for none. */
+/* Adds [{"name":"...","value":"..."},...]; nothing if there are none. */
 static void add_fields(struct sl_call *call, const struct sl_user_change *change)
 {
     struct buffer json = BUFFER_INIT;
@@ -166,7 +166,7 @@ int sl_last_read_reply(const struct redisReply *reply, uint64_t *ret_last_read,
 
 /* --- read --- */
 
-/* One script about one user. */
+/* A call of a script about one user. */
 static int build_read(struct sl_call *call, const struct sl_script *script,
                       const struct sl_meta *meta, const struct sl_user_ref *user,
                       struct failure *reterr)

@@ -1,13 +1,13 @@
-/* archive_task.c - takes posts from Redis to the archive, and out of it.
+/* archive_task.c - moves posts from Redis to the archive, and erases posts from the archive.
  *
- * A batch at a time: Redis notes that the archive may have them and gives them (archive_take.lua);
- * the archive stores them and is looked at once more, for what went into a file that somebody has
- * removed is lost; Redis forgets them (archive_drop.lua). Cut off anywhere, the posts are
- * in one of the two at least, in both at times, and the next try goes on. Who deletes one that the
- * archive may have leaves `unarchive`, in the same script; and since the archive does not take what
- * it has erased, it does not matter which of store and erase comes first. While the archive is
- * away, full, or not the one that the database knows, the posts wait in Redis, and the tasks for
- * the archive. */
+ * It works in batches: Redis records that the archive may have the posts and returns them
+ * (archive_take.lua). The archive stores them and is then verified, because what was written to a
+ * file that somebody has removed is lost. Then Redis forgets them (archive_drop.lua). If this is
+ * interrupted anywhere, the posts are in at least one of the two, possibly in both, and the next
+ * try continues. Deleting a post that the archive may have adds the task `unarchive` in the same
+ * script. The archive does not store what it has erased, so the order of store and erase does not
+ * matter. While the archive is missing, full, or not the one that the database knows, posts stay in
+ * Redis and the tasks wait. */
 #include "src/tasks/archive_task.h"
 
 #include <errno.h>
@@ -21,9 +21,9 @@
 #include "src/model/id.h"
 #include "src/model/id_check.h"
 
-enum { BATCH_POSTS = 100 }; /* of up to some 40 KB each: a short time of Redis */
+enum { BATCH_POSTS = 100 }; /* of up to about 40 KB each, to limit the time of Redis */
 
-/* Errors that say nothing about the post: with any other it would be the same. */
+/* Errors that would have occurred with any other post, too. */
 static bool is_of_archive(int error)
 {
     static const int errors[] = {-EAGAIN, -EACCES, -EROFS, -ENOSPC, -ENOENT, -ESTALE};
@@ -35,8 +35,7 @@ static bool is_of_archive(int error)
     return false;
 }
 
-/* How a write to the archive ended: `r`, and where that is good whether the archive is still what
- * it was. */
+/* Evaluates a write to the archive with the result `r`. If it succeeded, verifies the archive. */
 static int note(struct sl_worker_thread *thread, struct sl_archive *archive, int r,
                 struct failure *reterr)
 {
@@ -63,7 +62,7 @@ static int send(struct sl_worker_thread *thread, struct sl_call *call, redisRepl
     return r < 0 ? r : sl_reply_check(*ret_reply, reterr);
 }
 
-/* What archive_take.lua returned. */
+/* Reads the reply of archive_take.lua. */
 static int read_taken(const redisReply *reply, uint64_t user,
                       struct sl_archive_post ret_posts[BATCH_POSTS], struct failure *reterr)
 {
@@ -171,7 +170,7 @@ int sl_unarchive_task_run(struct sl_worker_thread *thread, const struct sl_task 
         r = sl_id_check(post, sl_worker_thread_meta(thread), reterr);
     if (r == 0)
         r = note(thread, archive, sl_archive_erase(archive, &post, 1, reterr), reterr);
-    if (r == 0 && sl_worker_thread_cache(thread)) /* for tidiness, see src/cache/cache.h */
+    if (r == 0 && sl_worker_thread_cache(thread)) /* not required, see src/cache/cache.h */
         sl_cache_drop(sl_worker_thread_cache(thread),
                       &(struct sl_cache_item){SL_CACHE_POST, post, SL_SLICE_NONE}, 1);
     if (r == 0) {

@@ -1,10 +1,10 @@
-/* home_task.c - fan-out, merge, gain and backfill, each in pieces that are short for Redis.
+/* home_task.c - fan-out, merge, gain and backfill, each in steps that are short for Redis.
  *
- * Fan-out goes through an author's followers in batches of 500, and saves after each batch where it
- * is, so that whoever goes on after a crash begins there. Merge tells every shard something in one
- * call each; gain is one call. Backfill reads what a timeline lacks from all shards (home_merge.h)
- * and puts it in, unless whose posts belong there has changed meanwhile; then it tries again, five
- * times at most. All of it may be run twice without harm. */
+ * Fan-out processes an author's followers in batches of 500, and saves its position after each
+ * batch, so that it continues there after a crash. Merge makes one call to each shard; gain is one
+ * call. Backfill reads the missing posts of a timeline from all shards (home_merge.h) and adds
+ * them. If the set of authors changes meanwhile it tries again, five times at most. All of them may
+ * run twice without harm. */
 #include "src/tasks/home_task.h"
 
 #include <errno.h>
@@ -22,8 +22,8 @@
 #include "src/model/id.h"
 
 enum {
-    BATCH_FOLLOWERS = 500, /* done by one call: a short time of Redis */
-    FILL_TRIES = 5,        /* when whose posts belong there changes while they are read */
+    BATCH_FOLLOWERS = 500, /* in one call, to limit the time of Redis */
+    FILL_TRIES = 5,        /* if the set of authors changes while their posts are read */
 };
 
 /* ---- fan out ---- */
@@ -33,7 +33,7 @@ struct fan_out {
     const struct sl_task *task;
     const char *mode; /* of fan_out.lua and home_apply.lua */
     uint64_t post, author;
-    char from[32]; /* where the next batch is; empty: there is none */
+    char from[32]; /* position of the next batch; empty: there is none */
 };
 
 static int batch_call(struct sl_call *call, const struct fan_out *fan, struct failure *reterr)
@@ -48,7 +48,8 @@ static int batch_call(struct sl_call *call, const struct fan_out *fan, struct fa
     return sl_call_finish(call, reterr);
 }
 
-/* Readers, and the follow of each, `1` and on of the batch's reply, to their shards. */
+/* Adds the readers in elements `1` and on of the batch's reply, each with its follow, to the calls
+ * to their shards. */
 static int apply_calls(struct sl_shard_calls *calls, const struct fan_out *fan,
                        const redisReply *batch, struct failure *reterr)
 {
@@ -223,9 +224,9 @@ int sl_gain_task_run(struct sl_worker_thread *thread, const struct sl_task *task
 struct missing {
     uint64_t version;
     bool is_all;
-    struct sl_slice floor; /* the reply's; empty: none */
+    struct sl_slice floor; /* a slice of the reply; empty: none */
     uint64_t size, above;
-    struct buffer wanted, merged; /* uint64_t */
+    struct buffer wanted, merged; /* of uint64_t */
 };
 
 static int read_missing(const redisReply *reply, struct missing *missing, struct failure *reterr)
@@ -294,7 +295,7 @@ static struct sl_home_settled *settled_of(const struct sl_home_merge *merge, siz
     return (struct sl_home_settled *)(void *)merge->settled.data;
 }
 
-/* They are sorted by now. */
+/* They are sorted at this point. */
 static bool is_settled(const struct sl_home_merge *merge, uint64_t author)
 {
     const struct sl_home_settled wanted = {.author = author};
@@ -304,7 +305,7 @@ static bool is_settled(const struct sl_home_merge *merge, uint64_t author)
     return count > 0 && bsearch(&wanted, settled, count, sizeof(wanted), compare_settled);
 }
 
-/* Whose posts are merged in by reads has nothing to be read in. */
+/* Authors whose posts are merged by reads need no backfill. */
 static int settle_merged(struct sl_home_merge *merge, const struct buffer *merged,
                          struct failure *reterr)
 {
@@ -379,7 +380,8 @@ static int fill_call(struct sl_call *call, const struct missing *missing,
     return sl_call_finish(call, reterr);
 }
 
-/* Reads what is missing and puts it onto the timeline. *ret_done: nothing has changed meanwhile. */
+/* Reads the missing posts and adds them to the timeline. *ret_done: nothing has changed
+ * meanwhile. */
 static int fill(struct sl_worker_thread *thread, const struct missing *missing,
                 struct sl_home_merge *merge, bool *ret_done, struct failure *reterr)
 {
@@ -452,7 +454,7 @@ static int missing_call(struct sl_call *call, const struct sl_meta *meta, uint64
     return sl_call_finish(call, reterr);
 }
 
-/* Who is asked again and again is changed faster than read: the next read asks for it once more. */
+/* If the timeline changes faster than it can be read, the next read requests a backfill again. */
 int sl_backfill_task_run(struct sl_worker_thread *thread, const struct sl_task *task,
                          struct failure *reterr)
 {

@@ -5,7 +5,7 @@
 #include "src/tasks/home_task.h"
 #include "src/tasks/relation_task.h"
 
-/* In the order of the alphabet. */
+/* In alphabetical order. */
 static const struct {
     const char *name;
     sl_task_run_fn run;

@@ -1,10 +1,9 @@
-/* tasks.c - builders and parsers of the queue's calls: take, renew, done, failed, and what people
- * ask.
+/* tasks.c - builders and parsers of the queue's calls: take, renew, done, failed, and those for
+ * operators.
  *
- * Tasks of a reply become one array, whose slices point into the reply. Fields that a kind does not
- * know are left alone; a task that cannot be read at all is an error of the stream, one that lacks
- * its id is shown to the worker, which fails it. How many are taken at once is given by the caller.
- */
+ * The tasks of a reply become one array, whose slices point into the reply. Fields that a kind does
+ * not know are ignored. A task that cannot be read at all is an error; one without an id is passed
+ * to the worker, which reports it as failed. The caller limits how many are taken at once. */
 #include "src/tasks/tasks.h"
 
 #include <assert.h>
@@ -221,7 +220,7 @@ int sl_task_group_call(struct sl_call *call, uint32_t shard, struct failure *ret
     return sl_call_finish(call, reterr);
 }
 
-/* ---- what becomes of them ---- */
+/* ---- results ---- */
 
 int sl_task_save_call(struct sl_call *call, const struct sl_meta *meta, const struct sl_task *task,
                       const char *consumer, struct sl_slice progress, struct failure *reterr)
@@ -299,7 +298,7 @@ int sl_task_fail_reply(const struct redisReply *reply, bool *ret_is_dead, struct
     return 0;
 }
 
-/* ---- for people who look after the queue ---- */
+/* ---- for operators ---- */
 
 int sl_task_counts_call(struct sl_call *call, const struct sl_meta *meta, uint32_t shard,
                         struct failure *reterr)

@@ -1,14 +1,15 @@
-/* worker.c - threads which each take a task, run it, and say what became of it.
+/* worker.c - threads that each take a task, run it, and report the result.
  *
- * A thread blocks on the streams of all shards at once, so one answer may bring a task of each:
- * it holds them all and runs one after the other (src/tasks/worker_thread.h). Every second one of
- * the threads asks all shards for tasks that nobody renews any more.
+ * A thread blocks on the streams of all shards at once, so one answer may contain a task of each
+ * shard: it holds them all and runs one after the other (src/tasks/worker_thread.h). Once a second,
+ * one of the threads asks all shards for tasks whose lease has expired.
  *
- * In a cluster no call can name two shards, and a call that blocks on one needs a connection of its
- * own: 64 of them for each worker. So the shards are asked in turn, without blocking, by one thread
- * at a time; whoever finds a task leaves the search to the next thread. While no shard has one
- * there is a pause after each turn, up to 250 ms: that is what a task may be late, against some 256
- * commands a second and worker, over all nodes. */
+ * In a cluster a call cannot concern two shards, and a call that blocks on one needs its own
+ * connection, which would make 64 for each worker. Therefore the shards are asked in turn, without
+ * blocking, by one thread at a time; a thread that finds a task leaves the search to the next one.
+ * While no shard has a task there is a pause after each turn, up to 250 ms. So a task may start
+ * that much later, in exchange for only about 256 commands a second for each worker, over all
+ * nodes. */
 #include "src/tasks/worker.h"
 
 #include <errno.h>
@@ -33,15 +34,17 @@
 enum {
     CONCURRENCY = 4,
     LEASE_MS = 30000,
-    BLOCK_MS = 250,      /* how long it may take until a thread sees that it shall stop */
-    LAST_MS = 10,        /* with until_empty: pauses where all tasks are somebody's, or not due */
+    BLOCK_MS = 250,      /* how long a thread may take to notice that it must stop */
+    LAST_MS = 10,        /* with until_empty: pauses while all tasks are held by others, or not
+                            due */
     SEARCH_FIRST_MS = 5, /* in a cluster: pauses between two turns */
     SEARCH_LAST_MS = 250,
     CLAIM_EVERY_MS = 1000,
-    CLAIM_COUNT = 4, /* tasks of one shard at once */
-    DUE_USERS = 500, /* looked at for old posts, a shard and a second: less than a millisecond */
+    CLAIM_COUNT = 4, /* tasks of a shard at once */
+    DUE_USERS = 500, /* users checked for old posts, for each shard and second; takes less than a
+                        millisecond */
     CACHE_TIMEOUT_MS = 1000,
-    RETRY_MS = 1000, /* within a link; what takes longer is `away` */
+    RETRY_MS = 1000, /* within a link; what takes longer counts as `away` */
 };
 
 /* ---- one task ---- */
@@ -129,7 +132,7 @@ static void pause_ms(uint32_t ms)
     nanosleep(&time, NULL);
 }
 
-/* Runs the tasks of an answer; *ret_count of them. */
+/* Runs the *ret_count tasks of an answer. */
 static int run_tasks(struct sl_worker_thread *thread, const redisReply *reply, uint32_t shard,
                      size_t *ret_count, struct failure *reterr)
 {
@@ -161,7 +164,7 @@ static int make_groups(struct sl_worker_thread *thread, struct failure *reterr)
         r = sl_task_group_call(&thread->call, shard, reterr);
         if (r == 0)
             r = sl_worker_thread_run(thread, &thread->call, 1, &reply, reterr);
-        freeReplyObject(reply); /* an error: it is there */
+        freeReplyObject(reply); /* an error means that it exists */
     }
     return r;
 }
@@ -179,7 +182,7 @@ static int wait_for_tasks(struct sl_worker_thread *thread, redisReply **ret_repl
     return r;
 }
 
-/* 0; *ret_reply is NULL where the shard has no task. */
+/* 0; *ret_reply is NULL if the shard has no task. */
 static int ask_shard(struct sl_worker_thread *thread, uint32_t shard, redisReply **ret_reply,
                      struct failure *reterr)
 {
@@ -198,8 +201,8 @@ static int ask_shard(struct sl_worker_thread *thread, uint32_t shard, redisReply
     return r;
 }
 
-/* Asks each shard once, up to the first that has a task. Those that are away do not keep the others
- * from being asked; the failure is theirs where nothing is found. */
+/* Asks each shard once, until one has a task. Shards that are away do not prevent the others from
+ * being asked; if nothing is found, their failure is returned. */
 static int ask_shards(struct sl_worker_thread *thread, redisReply **ret_reply,
                       struct failure *reterr)
 {
@@ -254,7 +257,7 @@ static int read_tasks(struct sl_worker_thread *thread, size_t *ret_count, struct
     return r;
 }
 
-/* Sends thread->call. In a cluster one part of it may be away, for which the others do not wait. */
+/* Sends thread->call. In a cluster a part may be away; the others do not wait for it. */
 static int ask_once(struct sl_worker_thread *thread, redisReply **ret_reply, struct failure *reterr)
 {
     return thread->worker->meta.is_clustered
@@ -282,7 +285,8 @@ static int claim_shard(struct sl_worker_thread *thread, uint32_t shard, struct f
     return r;
 }
 
-/* Leaves tasks for posts that are old enough for the archive; on failure it is left for later. */
+/* Adds tasks for posts that are old enough for the archive. A failure is ignored until the next
+ * time. */
 static void look_for_old_posts(struct sl_worker_thread *thread, uint32_t shard)
 {
     redisReply *reply = NULL;
@@ -295,7 +299,7 @@ static void look_for_old_posts(struct sl_worker_thread *thread, uint32_t shard)
     freeReplyObject(reply);
 }
 
-/* It is the turn of one thread only. */
+/* Whether it is this thread's turn. */
 static bool take_turn_to_claim(struct sl_worker *worker)
 {
     uint_fast64_t now_ms = clock_monotonic_ms();
@@ -320,12 +324,12 @@ static int claim_tasks(struct sl_worker_thread *thread, struct failure *reterr)
         if (r == 0 && thread->worker->options.archive)
             look_for_old_posts(thread, shard);
         if (r < 0 && thread->is_away && thread->worker->meta.is_clustered)
-            r = 0; /* the search for tasks tells */
+            r = 0; /* the search for tasks reports it */
     }
     return r;
 }
 
-/* Is there no task at all, held by whomever? Not to be known: no. */
+/* Whether there is no task at all, held by anyone. false if unknown. */
 static bool all_is_empty(struct sl_worker_thread *thread)
 {
     for (uint32_t shard = 0; shard < thread->worker->meta.shards; shard++) {
@@ -371,9 +375,9 @@ static void *run_thread(void *argument)
     return NULL;
 }
 
-/* ---- the whole ---- */
+/* ---- the worker ---- */
 
-/* "host:1234:5f0c9a7e:0": whose it is can be read in XINFO CONSUMERS. */
+/* The name is "host:1234:5f0c9a7e:0", so that XINFO CONSUMERS shows whose it is. */
 static void name_consumer(struct sl_worker_thread *thread, uint64_t random, size_t index)
 {
     char host[33] = "";
@@ -383,7 +387,7 @@ static void name_consumer(struct sl_worker_thread *thread, uint64_t random, size
              (unsigned long)(random & 0xffffffff), index);
 }
 
-/* Tells when posts are dropped, which nobody should learn from what is missing. */
+/* Reports that posts are dropped, so that nobody learns it from missing posts. */
 static void warn_of_drops(struct sl_worker *worker)
 {
     struct sl_worker_thread *thread = &worker->threads[0];

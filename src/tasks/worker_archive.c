@@ -1,9 +1,10 @@
-/* worker_archive.c - what the database knows of its archive, compared with the one at hand.
+/* worker_archive.c - compares what the database knows about its archive with the archive of the
+ * worker.
  *
- * A database of an earlier version may have archived posts and have noted no identity. Then keys
- * archived:USER say that there must be an archive, whichever it is. They are looked for with SCAN,
- * at the start of each worker until the first posts have been archived: some 2 s for ten million
- * keys, 10,000 of them at a time, and at once where there is one. */
+ * A database of an earlier version may have archived posts without recording an identity. Then keys
+ * archived:USER show that there must be an archive, whichever it is. Each worker looks for them
+ * with SCAN at its start, until an identity is recorded: 10,000 keys at a time, about 2 s for ten
+ * million keys, and at once if the first page has one. */
 #include "src/tasks/worker_archive.h"
 
 #include <errno.h>
@@ -30,7 +31,7 @@ static int run(struct sl_redis_link *link, struct sl_call *call, redisReply **re
     return r < 0 ? r : sl_reply_check(*ret_reply, reterr);
 }
 
-/* The first shard that knows one. */
+/* The identity recorded in the first shard that has one. */
 static int read_identity(struct sl_worker *worker, struct sl_redis_link *link,
                          struct failure *reterr)
 {
@@ -56,7 +57,7 @@ static int read_identity(struct sl_worker *worker, struct sl_redis_link *link,
     return r;
 }
 
-/* A page of keys: *ret_has_some of them are looked for, and `cursor` moves. */
+/* Scans a page of keys, and advances `cursor`. *ret_has_some: it has some of the wanted keys. */
 static int scan_page(struct sl_redis_link *link, char cursor[static CURSOR_SIZE],
                      bool *ret_has_some, struct failure *reterr)
 {
@@ -113,8 +114,8 @@ int sl_worker_archive_find(struct sl_worker *worker, struct sl_redis_link *link,
     return r;
 }
 
-/* For a minute, as task_put_off.lua does; a worker that tries on says so again. NULL: it is there.
- */
+/* Records it for a minute, as task_put_off.lua does; a worker that keeps trying renews it. NULL:
+ * the archive is available. */
 static void note_away(struct sl_redis_link *link, const char *why)
 {
     struct sl_call call = SL_CALL_INIT;

@@ -1,8 +1,7 @@
-/* worker_thread.c - whether a task failed or Redis did is decided where calls are made:
- * sl_worker_thread_run() notes it in `is_away`, and then the task is run again instead of being
- * blamed. The leases of all that the thread holds are renewed whenever a third of a lease has
- * passed between two calls of a task.
- */
+/* worker_thread.c - the calls of a thread decide whether a task failed or Redis did:
+ * sl_worker_thread_run() records the latter in `is_away`, and the task is then run again without
+ * counting a try. The leases of all tasks that the thread holds are renewed when a third of a lease
+ * has passed between two calls of a task. */
 #include "src/tasks/worker_thread.h"
 
 #include <errno.h>
@@ -32,7 +31,7 @@ bool sl_worker_thread_is_stopping(const struct sl_worker_thread *thread)
 
 /* ---- calls, and Redis that may be away ---- */
 
-/* Errors that say nothing about the call: any other would have got the same. */
+/* Errors that would have occurred with any other call, too. */
 static bool is_of_redis(int error)
 {
     static const int errors[] = {-EAGAIN, -EACCES, -EROFS, -ENOSPC, -ENODATA};
@@ -44,7 +43,7 @@ static bool is_of_redis(int error)
     return false;
 }
 
-/* The database is not the one that we were made for: nothing more can be done here. */
+/* The database has been replaced by another one, so that nothing more can be done. */
 static void give_up(struct sl_worker_thread *thread, const struct failure *why)
 {
     struct sl_worker *worker = thread->worker;
@@ -54,7 +53,7 @@ static void give_up(struct sl_worker_thread *thread, const struct failure *why)
     atomic_store(&worker->is_stopping, true);
 }
 
-/* What the link has got, with `r`: see sl_worker_thread_run(). */
+/* Evaluates the result `r` of the link: see sl_worker_thread_run(). */
 static int judge(struct sl_worker_thread *thread, int r, size_t count, redisReply **ret_replies,
                  struct failure *reterr)
 {
@@ -133,7 +132,7 @@ int sl_worker_thread_insist(struct sl_worker_thread *thread, int built, redisRep
     return r;
 }
 
-/* ---- what a task has at hand ---- */
+/* ---- functions for tasks ---- */
 
 const struct sl_meta *sl_worker_thread_meta(const struct sl_worker_thread *thread)
 {
@@ -156,7 +155,7 @@ static int save(struct sl_worker_thread *thread, const struct sl_task *task,
     return r;
 }
 
-/* 0; -ECANCELED: the task that is being run is somebody else's. */
+/* 0; -ECANCELED: another worker has taken over the current task. */
 static int renew_when_due(struct sl_worker_thread *thread, struct failure *reterr)
 {
     uint64_t now_ms = clock_monotonic_ms();
