@@ -1,7 +1,7 @@
-/* alloc.c - malloc with one switch.
+/* alloc.c - malloc with a switch that makes it fail.
  *
- * The switch is process-wide state, the one thing besides the log line that is: a test must be
- * able to reach every allocation of a call without threading an allocator through all of them. */
+ * The switch is process-wide state, so that a test can reach every allocation of a call without
+ * passing an allocator through all functions. Besides log.c this is the only such state. */
 #include "base/alloc.h"
 
 #include <stdlib.h>

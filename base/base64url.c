@@ -30,7 +30,7 @@ void base64url_encode(struct sl_slice bytes, struct buffer *ret_text)
     ret_text->size = (size_t)(out - ret_text->data);
 }
 
-/* One more than the value of a digit; 0: not in the alphabet. */
+/* The value of each digit plus one; 0: not in the alphabet. */
 static const uint8_t digits[256] = {
     ['A'] = 1,  ['B'] = 2,  ['C'] = 3,  ['D'] = 4,  ['E'] = 5,  ['F'] = 6,  ['G'] = 7,  ['H'] = 8,
     ['I'] = 9,  ['J'] = 10, ['K'] = 11, ['L'] = 12, ['M'] = 13, ['N'] = 14, ['O'] = 15, ['P'] = 16,
@@ -72,7 +72,7 @@ int base64url_decode(struct sl_slice text, struct buffer *ret_bytes)
         *out++ = (char)(bits >> 16);
         if (left > 2)
             *out++ = (char)(bits >> 8);
-        if (bits & (left > 2 ? 0xff : 0xffff)) /* bits that no byte has */
+        if (bits & (left > 2 ? 0xff : 0xffff)) /* bits beyond the last byte */
             return -EINVAL;
     }
     ret_bytes->size = (size_t)(out - ret_bytes->data);

@@ -1,9 +1,8 @@
-/* buffer.c - one block of memory that doubles when it is full.
+/* buffer.c - one block of memory, which doubles when it is full.
  *
- * Appending is therefore amortised O(1), and a buffer that is cleared rather than ended keeps its
- * room for the next use. Formats are written into the room that is there, and again when that was
- * too small. A buffer has no end in itself but `limit`, which whoever fills it with what comes from
- * outside sets. */
+ * Appending is amortised O(1), and a buffer that is cleared keeps its memory for the next use.
+ * Formatted text is written into the available room, and again after growing if that was too small.
+ * The size is limited only by `limit`, which callers set if the content comes from outside. */
 #include "base/buffer.h"
 
 #include <assert.h>

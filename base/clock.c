@@ -1,15 +1,15 @@
-/* clock.c - clock_gettime() and RFC 3339, written and read.
+/* clock.c - clock_gettime(), and writing and parsing RFC 3339.
  *
- * The C library's strptime() is of no use for it: it takes signs and blanks and follows the locale.
- * So the few fields are read by position. A leap second counts as the one before it; fractions are
- * cut to milliseconds; times before 1970 are refused, for all that is kept is unsigned. */
+ * strptime() is not suitable: it accepts signs and blanks and depends on the locale. So the few
+ * fields are parsed by position. A leap second counts as the second before it; fractions are cut to
+ * milliseconds; times before 1970 are refused, because times are unsigned. */
 #include "base/clock.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <time.h>
 
-#define END_MS UINT64_C(253402300800000) /* the year 10000: more than four digits are no date */
+#define END_MS UINT64_C(253402300800000) /* the year 10000, which needs five digits */
 
 static uint64_t read_us(clockid_t clock)
 {
@@ -34,7 +34,7 @@ uint64_t clock_monotonic_us(void)
     return read_us(CLOCK_MONOTONIC);
 }
 
-/* The last `digits` digits. */
+/* Writes the last `digits` digits. */
 static char *print_number(char *text, unsigned number, int digits)
 {
     for (int i = digits - 1; i >= 0; i--, number /= 10)
@@ -42,12 +42,12 @@ static char *print_number(char *text, unsigned number, int digits)
     return text + digits;
 }
 
-/* Of the Gregorian calendar, by Hinnant's "days from civil" turned round: years begin in March, so
- * that a leap day is the last of one. strftime() takes fifty times as long, and each message of
- * counts has two times. */
+/* Converts days to a Gregorian date: the inverse of Hinnant's "days from civil". Years begin in
+ * March, so that a leap day is the last of its year. strftime() takes fifty times as long, and each
+ * message with counts contains two times. */
 static char *print_date(char *text, uint64_t days_since_1970)
 {
-    const unsigned era_days = 146097; /* 400 years */
+    const unsigned era_days = 146097; /* days in 400 years */
     uint64_t days = days_since_1970 + 719468;
     unsigned day_of_era = (unsigned)(days % era_days);
     unsigned year_of_era =
@@ -85,7 +85,7 @@ void clock_format_rfc3339(uint64_t unix_ms, char ret_text[static CLOCK_RFC3339_S
     *text = '\0';
 }
 
-/* Reads exactly `digits` digits at *at and moves on. */
+/* Parses exactly `digits` digits at *at and advances. */
 static bool read_number(struct sl_slice text, size_t *at, int digits, int *ret_number)
 {
     int number = 0;
@@ -128,7 +128,7 @@ static bool read_fraction(struct sl_slice text, size_t *at, int *ret_ms)
     return *at > first;
 }
 
-/* `Z` or +hh:mm; the offset in minutes east of UTC. */
+/* Parses `Z` or +hh:mm; the offset is in minutes east of UTC. */
 static bool read_offset(struct sl_slice text, size_t *at, int *ret_minutes)
 {
     int hours, minutes, sign;

@@ -8,7 +8,7 @@ enum { DAYS_FROM_HOURS = 48 };
 
 static const struct figure unknown = {"-"};
 
-/* As many decimals as a number of this size is worth. */
+/* As many decimals as are significant for a number of this size. */
 static int decimals(double value)
 {
     if (value == floor(value) || value >= 99.5)

@@ -36,7 +36,8 @@ static inline void sip_round(uint64_t v[4])
     v[2] = rotl(v[2], 32);
 }
 
-/* Little-endian hosts read words as they are; others get another, equally good function. */
+/* Little-endian hosts read words directly; on others the result is another, equally good
+ * function. */
 uint64_t hash_bytes(struct hash_key key, const void *data, size_t size)
 {
     const unsigned char *bytes = data;

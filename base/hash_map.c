@@ -1,7 +1,8 @@
-/* hash_map.c - open addressing, linear probing, tombstones swept by rehashing.
+/* hash_map.c - open addressing with linear probing; tombstones are removed by rehashing.
  *
- * A removed slot stays a tombstone (key NULL, `dead` set) so that a walk may remove what it stands
- * on; the table is rebuilt when live and dead slots together would fill three quarters of it. */
+ * A removed slot stays a tombstone (key NULL, `dead` set), so that an iteration may remove its
+ * current key. The table is rebuilt when live and dead slots together would fill three quarters of
+ * it. */
 #include "base/hash_map.h"
 
 #include <assert.h>
@@ -64,7 +65,7 @@ static struct slot *find(const struct hash_map *map, struct sl_slice key, uint64
 {
     size_t mask = map->capacity - 1;
 
-    assert(map->live + map->dead < map->capacity); /* else the search would not end */
+    assert(map->live + map->dead < map->capacity); /* otherwise the search would not end */
     for (size_t i = hash & mask;; i = (i + 1) & mask) {
         struct slot *slot = &map->slots[i];
 

@@ -1,7 +1,7 @@
-/* ip_address.c - texts and sockets to numbers, by the C library; networks by the bits of their
- * prefix.
+/* ip_address.c - converts texts and socket addresses with the C library, and compares networks by
+ * the bits of their prefix.
  *
- * Networks are looked through one after the other: those that name proxies are few. */
+ * Networks are searched linearly, because there are few. */
 #include "base/ip_address.h"
 
 #include <arpa/inet.h>
@@ -95,7 +95,7 @@ bool ip_networks_contain(const struct ip_networks *networks, const struct ip_add
     return false;
 }
 
-/* All bits behind the prefix are 0. */
+/* Whether all bits after the prefix are 0. */
 static bool is_first(const struct ip_network *network)
 {
     for (unsigned i = network->bits; i < network->first.size * 8u; i++) {

@@ -1,8 +1,8 @@
-/* json_text.c - what is in a JSON text, byte by byte, before and beside its parser.
+/* json_text.c - checks and rewrites the bytes of JSON text without parsing it.
  *
- * The check takes eight bytes at a time while they are plain ASCII, and one code point at a time
- * else. Neither function knows the grammar, keeps anything, or looks behind the end: a string's
- * content is told apart by what can be nowhere else. */
+ * The check processes eight bytes at a time while they are plain ASCII, else one code point at a
+ * time. Neither function knows the grammar or has state: the characters in question can only occur
+ * in strings, or only outside of them. */
 #include "base/json_text.h"
 
 #include <errno.h>
@@ -13,8 +13,8 @@
 
 #define EACH_BYTE(value) (UINT64_C(0x0101010101010101) * (value))
 
-/* Whether one of eight bytes is a control character, a backslash or not ASCII. The subtractions
- * may borrow into the byte above, but only from a byte that is itself to be reported. */
+/* Whether one of eight bytes is a control character, a backslash or not ASCII. The subtractions may
+ * borrow into the next byte, but only from a byte that is reported itself. */
 static bool needs_a_look(const unsigned char *at)
 {
     uint64_t bytes, backslash;
@@ -25,7 +25,7 @@ static bool needs_a_look(const unsigned char *at)
            0;
 }
 
-/* The code unit of `\uXXXX` at `at`; -1: there is no such escape. */
+/* The code unit of the escape `\uXXXX` at `at`; -1: not such an escape. */
 static int escaped_unit(const unsigned char *at, const unsigned char *end)
 {
     int unit = 0;
@@ -46,9 +46,9 @@ static int escaped_unit(const unsigned char *at, const unsigned char *end)
     return unit;
 }
 
-/* Bytes to skip at `at`, a backslash; 0: the escape stands for what no string may hold. Short and
- * malformed escapes are left to the parser; only `\\` must go as one, lest its second half be
- * taken for the start of another. */
+/* The number of bytes to skip at `at`, a backslash; 0: the escape means something that strings must
+ * not contain. Short and malformed escapes are left to the parser; only `\\` must be skipped as a
+ * whole, so that its second half is not taken for the start of another escape. */
 static size_t escape_size(const unsigned char *at, const unsigned char *end)
 {
     int unit = escaped_unit(at, end);

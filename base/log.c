@@ -1,8 +1,9 @@
-/* log.c - the one other file with process-wide state (see alloc.c): a level and a form.
+/* log.c - writes log lines. Level and format are process-wide state (the only other one is in
+ * alloc.c).
  *
- * A line is put together in a room on the stack and goes out by one write(2), so that lines of
- * several processes which share standard error do not mix. What does not fit is cut off.
- * log_rate_allows() holds back what somebody outside could make us log without end. */
+ * A line is built in a buffer on the stack and written by one write(2), so that lines of several
+ * processes that share stderr do not mix. Lines that are too long are truncated. log_rate_allows()
+ * limits lines that outsiders could cause without end. */
 #include "base/log.h"
 
 #include <errno.h>
@@ -57,14 +58,14 @@ int log_parse_format(const char *text, enum log_format *ret_format)
     return 0;
 }
 
-/* One write(2) per line, so that lines of several processes never mix. */
+/* One write(2) for each line, so that lines of several processes do not mix. */
 static void write_line(char *line, size_t length)
 {
     ssize_t written;
 
     line[length++] = '\n';
     written = write(STDERR_FILENO, line, length);
-    (void)written; /* nobody is left to tell */
+    (void)written; /* an error cannot be reported anywhere */
 }
 
 void log_line(enum log_level level, const char *event, const char *format, ...)
@@ -109,7 +110,7 @@ bool log_rate_allows_in(struct log_rate *rate, uint64_t interval_ms, uint64_t no
     return true;
 }
 
-/* A character of a quoted text, terminated; returns its bytes in the text. */
+/* Writes one character of a quoted text and a NUL. Returns its size in the text. */
 static size_t quote_character(struct sl_slice text, char room[static 8])
 {
     struct printable first = printable_first(text);

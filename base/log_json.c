@@ -1,8 +1,7 @@
-/* log_json.c - a log line `key=value ...` as a JSON object.
+/* log_json.c - converts a log line `key=value ...` to a JSON object.
  *
- * One pass over the line; values stay strings, quoted ones are unquoted first. The caller's room is
- * large enough for the worst of it, six bytes of JSON for a byte of text, so nothing is allocated
- * and nothing is cut off. */
+ * One pass over the line; quoted values are unquoted first. The caller's buffer is large enough for
+ * the worst case, six bytes of JSON for each byte of text, so nothing is allocated or truncated. */
 #include "base/log_json.h"
 
 #include <stdbool.h>
@@ -35,7 +34,7 @@ static bool is_hex(char c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
-/* \xNN or \uNNNN, as log_quote() writes what it escapes: how many bytes; 0: it is none. */
+/* The size of an escape \xNN or \uNNNN, as written by log_quote(); 0: not an escape. */
 static size_t escape_size(const char *at, const char *end)
 {
     size_t digits = 0;
@@ -51,7 +50,7 @@ static size_t escape_size(const char *at, const char *end)
     return 2 + digits;
 }
 
-/* One character of a value; returns how many bytes it was. */
+/* Writes one character of a value. Returns its size in the line. */
 static size_t put_character(struct writer *to, const char *at, const char *end)
 {
     static const char digits[] = "0123456789abcdef";
@@ -90,7 +89,8 @@ static void put_string(struct writer *to, const char *at, const char *end)
     put(to, "\"", 1);
 }
 
-/* As JSON writes numbers: no sign but minus, no leading zeros, digits on both sides of a point. */
+/* Whether the text is a number in JSON syntax: no plus sign, no leading zeros, digits on both sides
+ * of a point. */
 static bool is_number(const char *at, const char *end)
 {
     size_t digits = 0;
@@ -111,7 +111,7 @@ static bool is_number(const char *at, const char *end)
     return digits > 0 && digits <= NUMBER_DIGITS_MAX;
 }
 
-/* Where the value at `at` ends: a quoted one behind its quote, a bare one at the next space. */
+/* The end of the value at `at`: after the closing quote, or at the next space. */
 static const char *end_of_value(const char *at, const char *end)
 {
     const char *found;

@@ -7,7 +7,7 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* How many letters have to be inserted, left out, replaced or swapped with their neighbour. */
+/* The number of letters to insert, delete, replace or swap with their neighbour. */
 static size_t distance(const char *a, size_t a_size, const char *b, size_t b_size)
 {
     size_t rows[3][NEAREST_WORD_MAX + 1];
@@ -30,7 +30,7 @@ static size_t distance(const char *a, size_t a_size, const char *b, size_t b_siz
     return row[b_size];
 }
 
-/* A third of the letters may be wrong; a word that was begun is near, too. */
+/* A third of the letters may be wrong; a prefix of a word is near, too. */
 void nearest_see(struct nearest *search, const char *word)
 {
     size_t text_size = strlen(search->text), word_size = strlen(word), changes;

@@ -7,9 +7,9 @@
 static bool is_shown(uint32_t c)
 {
     if (c < 0x20 || (c >= 0x7f && c <= 0x9f))
-        return false; /* the controls of ASCII and of Latin-1: CSI is U+009B, too */
+        return false; /* control characters of ASCII and Latin-1; U+009B is CSI */
     if (c == 0x61c || c == 0x200e || c == 0x200f)
-        return false; /* marks */
+        return false; /* bidirectional marks */
     return !(c >= 0x2028 && c <= 0x202e) && !(c >= 0x2066 && c <= 0x2069);
 }
 

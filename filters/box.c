@@ -1,9 +1,9 @@
-/* box.c - do two boxes touch, does a circle have a point, what does a decimal mean?
+/* box.c - comparisons of boxes and circles, and the parser of decimals.
  *
- * A box may cross the antimeridian (west above east), and boxes that reach it from either side
- * touch there. A circle is judged by the haversine formula; where an index needs a box, it gets one
- * that is a metre too wide. Degrees and radii are decimals without exponent: up to 15 digits are
- * read with one exact division, more by the C library in its "C" locale. */
+ * A box may cross the antimeridian (west > east), and boxes that reach it from both sides touch
+ * there. Circles are evaluated with the haversine formula; the box of a circle for the index is one
+ * metre too wide. Degrees and radii are decimals without exponent: those with up to 15 digits are
+ * parsed with one exact division, others by the C library in its "C" locale. */
 #include "filters/box.h"
 
 #include <errno.h>
@@ -69,7 +69,8 @@ bool sl_circle_has(const struct sl_circle *circle, struct sl_point point)
 
 struct sl_box sl_circle_bounds(const struct sl_circle *circle)
 {
-    const double margin = 1e-5; /* degrees, a metre: more than all rounding here and above */
+    const double margin = 1e-5; /* in degrees, about a metre: more than all rounding errors here and
+                                   above */
     double angle = circle->radius_km / EARTH_RADIUS_KM;
     double reach = angle * DEGREES_PER_RADIAN + margin;
     struct sl_box box = {-180.0, fmax(circle->centre.lat - reach, -90.0), 180.0,
@@ -111,8 +112,9 @@ static size_t decimal_length(struct sl_slice text, size_t max_digits)
     return i > dot + 1 ? i : 0;
 }
 
-/* The nearest double of a decimal without sign. Up to 15 digits the integer and the power of ten
- * are exact and one division rounds once; more digits are for the C library, in its "C" locale. */
+/* The nearest double of a decimal without sign. With up to 15 digits the integer and the power of
+ * ten are exact, and one division rounds once. With more digits the C library is used in its "C"
+ * locale. */
 static int decimal_value(struct sl_slice decimal, double *ret_value)
 {
     uint64_t digits = 0;

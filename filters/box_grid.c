@@ -1,7 +1,7 @@
-/* box_grid.c - numbers for cells, and a tree of those that hold something.
+/* box_grid.c - the numbers of cells, and a tree of the cells that hold something.
  *
- * A cell is (level, x, y): level 0 has cells of 1/64 degree, x counts from -180 to the east and y
- * from -90 to the north. The cell around it one level up is (level + 1, x / 4, y / 4). */
+ * A cell is (level, x, y): level 0 has cells of 1/64 degree, x counts from -180 eastwards and y
+ * from -90 northwards. Its parent cell is (level + 1, x / 4, y / 4). */
 #include "filters/box_grid.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@ static uint64_t key_of(const struct sl_box_grid *grid, struct cell cell)
     return sl_box_grid_key(grid, pack(cell));
 }
 
-/* Never decreasing, as each step is: a point inside a box falls into one of the box's cells. */
+/* Monotonic, because each step is: a point in a box is in one of the box's cells. */
 static uint32_t fine_index(double degrees, double least)
 {
     return (uint32_t)((degrees - least) * 64.0);
@@ -135,7 +135,7 @@ struct sl_box sl_box_grid_area(uint32_t number, double margin)
                            fmin(west + size + margin, 180.0), fmin(south + size + margin, 90.0)};
 }
 
-/* Makes the way from the top down to `cell` known. */
+/* Marks the path from the top to `cell`. */
 static int mark(struct sl_box_grid *grid, struct cell cell)
 {
     for (; cell.level < TOP; cell = parent_of(cell)) {
@@ -145,7 +145,7 @@ static int mark(struct sl_box_grid *grid, struct cell cell)
 
         if (slot) {
             slot->value |= bit_of(cell);
-            return 0; /* the rest of the way was known */
+            return 0; /* the rest of the path was marked */
         }
         r = sl_key_table_add(&grid->branches, key, bit_of(cell));
         if (r < 0)
@@ -154,7 +154,7 @@ static int mark(struct sl_box_grid *grid, struct cell cell)
     return 0;
 }
 
-/* Takes back what mark() did, as far up as nothing else is there. */
+/* Reverts mark(), up to the first cell that holds something else. */
 static void unmark(struct sl_box_grid *grid, struct cell cell)
 {
     for (; cell.level < TOP; cell = parent_of(cell)) {

@@ -1,8 +1,8 @@
-/* condition.c - reads conditions and says whether they are true.
+/* condition.c - decodes and evaluates conditions.
  *
- * An atom is looked up in the few names, tokens or users that an event has; nothing is allocated,
- * and nothing is remembered. Lists of names compare hashes first and bytes then: a hash saves time
- * but never decides. */
+ * An atom is looked up among the few names, tokens or users of an event. Nothing is allocated and
+ * no state is kept. Lists of names compare hashes first and then bytes, so a hash saves time but
+ * never decides. */
 #include "filters/condition.h"
 
 #include <assert.h>
@@ -48,7 +48,7 @@ bool sl_condition_next(struct sl_slice *rest, struct sl_condition *ret_condition
     return true;
 }
 
-/* Every candidate's keywords are read with it. */
+/* Inlined, because it decodes the keywords of every candidate. */
 static inline __attribute__((always_inline)) bool next_token(struct sl_slice *rest,
                                                              struct sl_condition_token *ret_token)
 {
@@ -151,7 +151,7 @@ static bool is_token(const struct sl_words *words, const struct sl_token *token,
     return token->size == wanted.size && sl_slice_equal(sl_words_token(words, token), wanted);
 }
 
-/* Do the tokens of a keyword after its first stand from token `at` on? */
+/* Whether the tokens of a keyword after the first follow from token `at` on. */
 static bool keyword_goes_on(struct sl_slice rest, const struct sl_words *words, size_t at)
 {
     struct sl_condition_token wanted;
@@ -184,13 +184,13 @@ static bool keyword_holds(struct sl_slice operand, const struct sl_words *words)
     return false;
 }
 
-/* A term of words near each other. */
+/* A term of a `near` condition. */
 struct near_term {
-    struct sl_slice first, rest; /* the first of its tokens; the others, as they are kept */
-    uint64_t hash;               /* of the first */
-    size_t size;                 /* tokens */
-    size_t at;                   /* where it stands, at or behind the place that is looked at */
-    bool is_repeated;            /* equal to the one before */
+    struct sl_slice first, rest; /* the first of its tokens, and the encoded rest */
+    uint64_t hash;               /* of the first token */
+    size_t size;                 /* number of tokens */
+    size_t at;                   /* its position, at or after the start that is being tested */
+    bool is_repeated;            /* equal to the term before */
 };
 
 enum { NEAR_WINDOW = 128 };
@@ -199,9 +199,10 @@ static_assert(NEAR_WINDOW > SL_NEAR_MAX_WORDS + SL_NEAR_MAX_BETWEEN, "all terms 
 struct near {
     struct near_term terms[SL_NEAR_MAX_TERMS];
     unsigned count, between;
-    size_t size;                         /* of all terms */
-    size_t read;                         /* tokens up to here are in `standing` */
-    unsigned char standing[NEAR_WINDOW]; /* see near_terms_at(): of the last tokens, in a ring */
+    size_t size;                         /* of all terms, in tokens */
+    size_t read;                         /* tokens before this are in `standing` */
+    unsigned char standing[NEAR_WINDOW]; /* results of near_terms_at() for the last tokens, as a
+                                            ring */
 };
 
 static bool near_term_stands(const struct near_term *term, const struct sl_words *words, size_t at)
@@ -210,7 +211,8 @@ static bool near_term_stands(const struct near_term *term, const struct sl_words
            keyword_goes_on(term->rest, words, at + 1);
 }
 
-/* From `at` on, where a token has the hash of its first; the number of tokens: nowhere. */
+/* The position, from `at` on, of a token with the hash of the term's first token; the number of
+ * tokens if there is none. */
 static size_t near_term_find(const struct near_term *term, const struct sl_words *words, size_t at)
 {
     const struct sl_token_list *tokens = &words->tokens;
@@ -221,7 +223,7 @@ static size_t near_term_find(const struct near_term *term, const struct sl_words
     return at;
 }
 
-/* false: the text has too few of it. */
+/* false: the text has not enough occurrences of it. */
 static bool near_add(struct near *near, const struct sl_condition *keyword,
                      const struct sl_words *words)
 {
@@ -250,7 +252,7 @@ static bool near_add(struct near *near, const struct sl_condition *keyword,
     return term->at < tokens->count;
 }
 
-/* The place of each term that stands at `start` becomes the next one that no equal term has. */
+/* Moves the position of each term that is at `start` to the next one that no equal term has. */
 static void near_pass(struct near *near, const struct sl_words *words, size_t start)
 {
     for (unsigned i = 0; i < near->count; i++) {
@@ -268,7 +270,7 @@ static void near_pass(struct near *near, const struct sl_words *words, size_t st
     }
 }
 
-/* The terms that stand at token `at`, a bit for each. */
+/* The terms that are at token `at`, with a bit for each. */
 static unsigned near_terms_at(const struct near *near, const struct sl_words *words, size_t at)
 {
     unsigned terms = 0;
@@ -283,7 +285,7 @@ static unsigned near_terms_at(const struct near *near, const struct sl_words *wo
     return terms;
 }
 
-/* Reads on, up to token `end`. */
+/* Extends `standing` up to token `end`. */
 static void near_read(struct near *near, const struct sl_words *words, size_t end)
 {
     for (; near->read < end; near->read++)
@@ -291,11 +293,11 @@ static void near_read(struct near *near, const struct sl_words *words, size_t en
             (unsigned char)near_terms_at(near, words, near->read);
 }
 
-/* Can all terms be put behind each other from token `start` on, when each needs words of its own?
+/* Whether all terms can be placed one after the other from token `start` on, if each needs its own
+ * words.
  *
- * Which terms have been passed and how many other words is all there is to know: together they say
- * where one is. For each set of terms the fewest other words are kept with which it can be passed;
- * sets only grow, so that one round over them is enough. */
+ * The state is the set of terms already placed and the number of other words. For each set the
+ * lowest number of other words is kept; sets only grow, so one pass over them is enough. */
 static bool near_fits(struct near *near, const struct sl_words *words, size_t start)
 {
     const unsigned all = (1u << near->count) - 1;
@@ -324,8 +326,8 @@ static bool near_fits(struct near *near, const struct sl_words *words, size_t st
     return fewest[all] <= near->between;
 }
 
-/* Goes from one place to the next where a term stands, and looks how far the nearest of the others
- * reach. Only terms of several words can need the same word: near_fits() decides then. */
+/* Goes through the positions of the terms, and checks how far the nearest of the others extend.
+ * Only terms of several words can need the same word; then near_fits() decides. */
 static bool near_holds(struct sl_slice operand, const struct sl_words *words)
 {
     struct near near;
@@ -399,7 +401,7 @@ static bool url_holds(struct sl_slice operand, const struct sl_words *words)
     return false;
 }
 
-/* false: the event is nowhere on the map. */
+/* false: the event has no place on the map. */
 static bool shape_of(const struct sl_event_view *event, struct sl_box *ret_shape)
 {
     if (event->has_point)
@@ -491,7 +493,7 @@ static bool any_holds(struct sl_slice rest, const struct sl_event_view *event,
     return false;
 }
 
-/* Of who follows whom, only ids can be told. */
+/* Follows and unfollows can only be matched by ids. */
 static bool holds_of_follow(const struct sl_condition *condition, const struct sl_event_view *event)
 {
     switch (condition->kind) {

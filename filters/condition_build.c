@@ -1,9 +1,9 @@
-/* condition_build.c - appends conditions to one buffer, and puts those that are joined in order.
+/* condition_build.c - appends conditions to one buffer, and normalises joins.
  *
- * What is joined is appended first and closed then: the parts behind the mark are sorted as bytes,
- * repetitions go, joins of the same kind are taken apart, and a part alone needs no join. That is
- * what makes equal filters equal bytes; it costs O(n log n) in the parts. Memory that runs out
- * shows in the buffer, which is asked once, at the end. */
+ * The parts of a join are appended first and then closed: the parts after the mark are sorted as
+ * bytes, duplicates are removed, nested joins of the same kind are flattened, and a single part
+ * needs no join. This makes equal filters equal bytes, in O(n log n) of the parts. Out of memory
+ * shows in the buffer, which is checked once at the end. */
 #include "filters/condition.h"
 
 #include <assert.h>
@@ -43,7 +43,7 @@ static void add_head(struct sl_condition_builder *builder, enum sl_condition_kin
     add_varint(&builder->bytes, (uint32_t)size);
 }
 
-/* Makes the operand of a condition of what has been appended since bytes.size was `mark`. */
+/* Makes what was appended since bytes.size was `mark` the operand of a condition. */
 static void wrap(struct sl_condition_builder *builder, enum sl_condition_kind kind, size_t mark)
 {
     struct buffer *bytes = &builder->bytes;
@@ -73,8 +73,8 @@ void sl_condition_add(struct sl_condition_builder *builder, enum sl_condition_ki
     buffer_append(&builder->bytes, operand, size);
 }
 
-/* A token's varint is twice its size, plus its gap: those of a place have none, for they do not
- * count there, nor has the first of a keyword. */
+/* The varint of a token is twice its size, plus its gap. Tokens of a place have no gaps, because
+ * they do not matter there, and neither has the first token of a keyword. */
 static uint32_t token_head(enum sl_condition_kind kind, const struct sl_token_list *tokens,
                            size_t i)
 {
@@ -128,7 +128,7 @@ static int compare_slices(const void *a, const void *b)
     return order;
 }
 
-/* Sorts, drops repetitions, and tells how many are left. */
+/* Sorts and removes duplicates. Returns the number left. */
 static size_t sort_unique(struct sl_slice *slices, size_t count)
 {
     size_t kept = 0;
@@ -141,7 +141,7 @@ static size_t sort_unique(struct sl_slice *slices, size_t count)
     return kept;
 }
 
-/* The number of ids, the end of each, then their bytes: made for binary search. */
+/* The number of ids, the end offset of each, then their bytes: suitable for binary search. */
 void sl_condition_add_users(struct sl_condition_builder *builder, struct sl_slice *ids,
                             size_t count)
 {
@@ -163,7 +163,7 @@ void sl_condition_add_users(struct sl_condition_builder *builder, struct sl_slic
         buffer_append_slice(&builder->bytes, ids[i]);
 }
 
-/* Lists the conditions in `rest`, in place of those of `kind` what they are made of. */
+/* Lists the conditions in `rest`, replacing those of `kind` by their parts. */
 static void list_parts(struct sl_condition_builder *builder, enum sl_condition_kind kind,
                        struct sl_slice rest)
 {
@@ -177,7 +177,7 @@ static void list_parts(struct sl_condition_builder *builder, enum sl_condition_k
     }
 }
 
-/* The conditions from `mark` on, in a copy. 0: there was no memory. */
+/* Copies the conditions from `mark` on. 0: out of memory. */
 static size_t copy_parts(struct sl_condition_builder *builder, enum sl_condition_kind kind,
                          size_t mark, struct sl_slice **ret_parts)
 {
@@ -203,7 +203,7 @@ static void replace_parts(struct buffer *bytes, size_t mark, const struct sl_sli
         buffer_append_slice(bytes, parts[i]);
 }
 
-/* Sorts the conditions from `mark` on. 1: a single one is left, and its own kind is kept. */
+/* Sorts the conditions from `mark` on. 1: only one is left, which keeps its own kind. */
 static size_t sort_parts(struct sl_condition_builder *builder, enum sl_condition_kind kind,
                          size_t mark)
 {
@@ -214,7 +214,7 @@ static size_t sort_parts(struct sl_condition_builder *builder, enum sl_condition
         return 0;
     count = sort_unique(parts, count);
 
-    /* "Anything" sorts first. */
+    /* "anything" sorts first */
     if (kind == SL_CONDITION_ANY && parts[0].data[0] == SL_CONDITION_ANYTHING)
         count = 1;
     replace_parts(&builder->bytes, mark, parts, count);
@@ -242,7 +242,7 @@ void sl_condition_close(struct sl_condition_builder *builder, enum sl_condition_
     wrap(builder, kind, mark);
 }
 
-/* A term that comes twice is wanted twice. */
+/* A term that occurs twice must match twice. */
 void sl_condition_close_near(struct sl_condition_builder *builder, unsigned between, size_t mark)
 {
     struct sl_slice *parts;

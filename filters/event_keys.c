@@ -1,9 +1,10 @@
-/* event_keys.c - everything that a filter could have been filed under and that this event has.
+/* event_keys.c - the keys of an event: everything that a filter which matches it may be filed
+ * under.
  *
- * Tokens and each two of them side by side, hashtags and other names, users by what they have to do
- * with the event, hosts with every domain above them and the first segment of their path, the
- * place, cells of the map. The number of keys grows with the event alone, a few hundred for a post;
- * one that no filter has costs the index one test. */
+ * Tokens and pairs of adjacent tokens, hashtags and other names, users by their relation to the
+ * event, hosts with all their parent domains and the first segment of the path, the place, and
+ * cells of the map. The number of keys depends only on the event: a few hundred for a post. A key
+ * that no filter has costs the index one test. */
 #include "filters/index_keys.h"
 
 #include "filters/ascii.h"
@@ -24,7 +25,7 @@ static void push(struct buffer *keys, uint64_t key)
     buffer_append(keys, &key, sizeof(key));
 }
 
-/* Barriers make pairs that nobody asks for: their hash is 0. */
+/* Pairs with a barrier are never looked up by a filter: its hash is 0. */
 static void add_tokens(const struct sl_index_keys *index, const struct sl_token_list *tokens,
                        struct buffer *keys)
 {
@@ -67,7 +68,7 @@ static void add_user(const struct sl_index_keys *index, enum sl_key_kind kind,
     push(keys, sl_key_of_hash(index, any_kind, hash));
 }
 
-/* The host and each domain that it is in. */
+/* Adds the host and each of its parent domains. */
 static void add_url(const struct sl_index_keys *index, const struct sl_words *words,
                     const struct sl_url *url, struct buffer *keys)
 {
@@ -115,7 +116,7 @@ static void add_place(const struct sl_index_keys *index, const struct sl_token_l
     push(keys, sl_key_of_hash(index, SL_KEY_PLACE, hash));
 }
 
-/* The first subtag: no range begins with a longer one than eight letters. */
+/* Adds the first subtag. Ranges begin with at most eight letters. */
 static void add_language(const struct sl_index_keys *index, struct sl_slice lang,
                          struct buffer *keys)
 {
@@ -145,7 +146,8 @@ static void add_country(const struct sl_index_keys *index, struct sl_slice count
     push(keys, sl_key_of_text(index, SL_KEY_COUNTRY, sl_slice(upper, sizeof(upper))));
 }
 
-/* Both ends of the map are one meridian: what reaches one end also asks at the other. */
+/* Both ends of the map are the same meridian: a shape that reaches one end also looks up the
+ * other. */
 static void add_shape(const struct sl_box_grid *grid, struct sl_box shape, struct buffer *cells)
 {
     if (shape.west > shape.east) {

@@ -1,9 +1,9 @@
-/* filter.c - a filter is its key: one block of bytes that says all that it asks for.
+/* filter.c - a filter is its key: one block of bytes that contains all its criteria.
  *
  * The first byte has a bit for each type and says which restrictors follow (sample, partition,
  * languages); the rest is a condition (filters/condition.h). Equal filters have equal bytes, so
- * that clients who want the same can share. Besides only the reference count is kept, and how large
- * the text was; what else is needed is read out of the key each time, in a few steps. */
+ * that clients can share them. Apart from that, only the reference count and the size of the text
+ * are stored; everything else is decoded from the key when needed, which takes a few steps. */
 #include "filters/filter.h"
 
 #include <assert.h>
@@ -12,7 +12,7 @@
 #include "filters/filter_private.h"
 #include "filters/sample.h"
 
-/* The first byte of a key: a bit per type, and which restrictors follow. */
+/* The first byte of a key: a bit for each type, and which restrictors follow. */
 enum { TYPES = 0x0F, HAS_SAMPLE = 0x10, HAS_PARTITION = 0x20, HAS_LANGUAGES = 0x40 };
 
 void sl_filter_write_head(const struct sl_filter_view *view, struct buffer *key)

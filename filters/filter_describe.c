@@ -1,9 +1,9 @@
-/* filter_describe.c - walks the condition of a filter and says what each part asks for.
+/* filter_describe.c - walks through the condition of a filter and describes each part.
  *
- * One table has the words around the operand of each kind; kinds whose operand is no text have a
- * function. A join inside another stands in brackets. The walk ends when there are words enough, so
- * that the largest filter costs no more than a screenful; depth is bounded where rules are parsed.
- */
+ * A table has the words around the operand of each kind; kinds whose operand is not text have a
+ * function. A join within another is put in brackets. The walk stops when the description is long
+ * enough, so even the largest filter costs no more than a screenful. The depth is limited by the
+ * parser of rules. */
 #include "filters/filter_describe.h"
 
 #include <stdbool.h>
@@ -19,7 +19,7 @@ enum { USERS_SHOWN = 10, POINTS_SHOWN = 10 };
 
 struct description {
     struct buffer *words;
-    size_t end; /* of the words; beyond it nothing more is begun */
+    size_t end; /* limit of the description; nothing is begun beyond it */
 };
 
 static bool is_full(const struct description *description)
@@ -72,9 +72,9 @@ static void describe_not(struct description *description, struct sl_slice operan
     describe_part(description, &condition);
 }
 
-/* --- operands that are no text --- */
+/* --- operands that are not text --- */
 
-/* Tokens that may stand apart are shown apart; of a place none of them says so. */
+/* Tokens with a gap are shown apart; tokens of a place have no gaps. */
 static void describe_tokens(struct description *description, struct sl_slice rest, bool is_place)
 {
     struct sl_condition_token token;
@@ -265,7 +265,7 @@ static void describe(struct description *description, const struct sl_condition 
     }
 }
 
-/* --- the whole --- */
+/* --- the filter --- */
 
 void sl_filter_describe_types(unsigned types, struct buffer *words)
 {

@@ -1,9 +1,8 @@
-/* filter_fault.c - a table of what can be wrong, and the message that shows where.
+/* filter_fault.c - a table of all errors, and the message that shows the position.
  *
  *     unknown operator 'colour:' at character 5: tea ^colour:red; to look for such a word, quote it
  *
- * The text is made when something is refused, and then only: a parse keeps no more than pointers.
- */
+ * The message is made only when something is refused; until then a parse keeps only pointers. */
 #include "filters/filter_fault.h"
 
 #include <errno.h>
@@ -12,9 +11,9 @@
 
 #include "filters/scan.h"
 
-enum { SHOWN_CHARACTERS = 24 }; /* of an item, and of a rule at each side of the fault */
+enum { SHOWN_CHARACTERS = 24 }; /* of an item, and of a rule on each side of the error */
 
-/* What is wrong, and what would be right, where that is not said by it already. */
+/* What is wrong, and a hint unless that already says what would be right. */
 static const struct {
     const char *code, *message, *hint;
     int status;
@@ -122,7 +121,7 @@ static bool is_continuation(char c)
     return ((unsigned char)c & 0xC0) == 0x80;
 }
 
-/* So that nothing stands at the end that is half a character. */
+/* Removes a partial character at the end. */
 static void cut_character(struct sl_filter_error *error)
 {
     size_t size = strlen(error->message), at = size;
@@ -157,7 +156,7 @@ static struct sl_slice last_characters(struct sl_slice text, size_t max)
     return sl_slice_from(text, text.size - size);
 }
 
-/* White space and control characters as blanks. */
+/* Appends text with white space and control characters as blanks. */
 static void add_text(struct sl_filter_error *error, struct sl_slice text)
 {
     size_t used = strlen(error->message);
@@ -198,7 +197,7 @@ static void add_position(struct sl_filter_error *error, struct sl_slice rule, co
         sl_filter_error_add(error, "...");
 }
 
-/* Of the fault in its member, in characters from 1; 0: it is not at one place. */
+/* The position of the error in its member, in characters from 1; 0: it has no position. */
 static size_t place_of(const struct sl_filter_position *position)
 {
     const char *at = position->is_rule ? position->at : position->item.data;

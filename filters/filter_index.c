@@ -1,7 +1,8 @@
-/* filter_index.c - adding and removing subscriptions.
+/* filter_index.c - adds and removes subscriptions.
  *
- * Adding allocates first and links then, so that it fails without a trace; removing only unlinks.
- * Both cost as much as the filter has keys, whatever else is in the index. */
+ * Adding allocates everything first and links it afterwards, so that a failure leaves no trace;
+ * removing only unlinks. The cost of both depends on the number of the filter's keys, not on the
+ * size of the index. */
 #include "filters/filter_index.h"
 
 #include <assert.h>
@@ -11,7 +12,7 @@
 #include "base/alloc.h"
 #include "filters/filter_index_private.h"
 
-/* What malloc takes from the heap for `size` bytes, as glibc does it. */
+/* The memory that glibc's malloc takes from the heap for `size` bytes. */
 static size_t heap_size(size_t size)
 {
     return (size + sizeof(size_t) + 15) & ~(size_t)15;
@@ -111,7 +112,7 @@ static void remove_postings(struct sl_filter_index *index, struct sl_entry *entr
         remove_posting(index, &keys_of(entry)[count]);
 }
 
-/* Files the entry under its keys. 0; -ENOMEM: under none. */
+/* Files the entry under its keys. 0; -ENOMEM: it is filed under none. */
 static int add_postings(struct sl_filter_index *index, struct sl_entry *entry, uint32_t number)
 {
     for (uint32_t i = 0; i < entry->key_count; i++) {
@@ -147,7 +148,7 @@ static uint32_t find_equal(const struct sl_filter_index *index, const struct sl_
                : SL_ENTRY_NONE;
 }
 
-/* Should the hash belong to another filter, the entry is simply not shared. */
+/* If another filter has the same hash, the entry is not shared. */
 static int add_identity(struct sl_filter_index *index, uint64_t identity, uint32_t number)
 {
     if (sl_key_table_find(&index->identities, identity))
@@ -198,15 +199,16 @@ static size_t entry_heap_bytes(const struct sl_entry *entry)
     return bytes;
 }
 
-/* A slot in a segment that has just been split, with its part of Bloom filter and directory, and
- * its part of a list that is a quarter full. A cell may be alone in its branch of the grid. */
+/* A key costs a slot in a segment that has just been split, with its part of the Bloom filter and
+ * the directory, and its part of a list that is a quarter full. A cell may be alone in its branch
+ * of the grid. */
 enum {
     ENTRY_COST = sizeof(struct sl_entry) + sizeof(struct sl_subscription) + 64,
     KEY_COST = sizeof(struct sl_entry_key) + 104,
     CELL_COST = KEY_COST + 6 * 64
 };
 
-/* What it costs with these keys. */
+/* The cost of a filter with this many keys. */
 static size_t cost_of(const struct sl_filter *filter, uint32_t keys, uint32_t cells)
 {
     return ENTRY_COST + heap_size(sizeof(*filter) + filter->key_size) + (size_t)keys * KEY_COST +
@@ -233,7 +235,7 @@ static struct sl_entry_key entry_key(const struct sl_filter_key *chosen)
     };
 }
 
-/* Chooses the keys of a new entry and makes room for them. */
+/* Chooses the keys of a new entry and allocates them. */
 static int choose_keys(struct sl_filter_index *index, struct sl_entry *entry)
 {
     struct sl_filter_view view = sl_filter_view(entry->filter);
@@ -310,8 +312,7 @@ static void remove_entry(struct sl_filter_index *index, struct sl_entry *entry, 
     sl_slab_remove(&index->entries, number);
 }
 
-/* The one key that is best for an alternative now. false: it takes several, or there is no memory.
- */
+/* The best single key for an alternative now. false: it needs several, or out of memory. */
 static bool choose_key(struct sl_filter_index *index, const struct sl_entry *entry,
                        uint32_t condition, struct sl_entry_key *ret_key)
 {
@@ -325,7 +326,7 @@ static bool choose_key(struct sl_filter_index *index, const struct sl_entry *ent
     return true;
 }
 
-/* A key that is enough by itself may take the place of each of several. */
+/* A single sufficient key may replace each of several keys. */
 void sl_filter_index_refile(struct sl_filter_index *index, struct sl_posting posting)
 {
     struct sl_entry *entry = sl_entry_at(index, posting.entry);
@@ -348,7 +349,7 @@ static uint32_t *subscriptions_of(struct sl_entry *entry)
     return entry->subscription_count == 1 ? &entry->subscriptions.one : entry->subscriptions.many;
 }
 
-/* At least so many fit where `count` subscriptions are kept. */
+/* The minimum capacity for `count` subscriptions. */
 static uint32_t room_for(uint32_t count)
 {
     if (count <= 1)
@@ -379,7 +380,7 @@ static int add_to_entry(struct sl_entry *entry, uint32_t subscription)
     return 0;
 }
 
-/* The last one takes the place of the one that goes. */
+/* The last subscription moves to the position of the removed one. */
 static void remove_from_entry(struct sl_filter_index *index, struct sl_entry *entry,
                               uint32_t position)
 {

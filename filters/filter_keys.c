@@ -1,13 +1,14 @@
-/* filter_keys.c - chooses what a filter is filed under.
+/* filter_keys.c - chooses the keys under which a filter is filed.
  *
- * An alternative of the filter is true only if certain things are in the event: of "a b" both words
- * are, so filing it under either is enough, and the rarer is the better; of "(a OR b) -c" at least
- * one of two. So: an atom gives its own key (a keyword of several words its rarest pair of
- * neighbours), ANY what all of its parts give, ALL what its rarest part gives, NOT nothing.
+ * An alternative of a filter can only be true if the event contains certain things. For "a b" it
+ * contains both words, so filing the filter under one of them is enough, preferably the rarer; for
+ * "(a OR b) -c" it contains at least one of two. So an atom returns its own key (a keyword of
+ * several words the rarest pair of adjacent words), ANY the keys of all its parts, ALL those of its
+ * rarest part, NOT nothing.
  *
- * The cost of a key is how often it has lately been seen in events, which is how often what is
- * filed there will be looked at. Among keys that are equal in this, as all are before the first
- * event, the one with fewer filters comes first, so that favourite words do not collect them all,
+ * The cost of a key is how often it was recently seen in events, because that is how often the
+ * filters filed there are evaluated. Among keys of equal cost, such as all keys before the first
+ * event, the one with fewer filters is preferred, so that popular words do not collect them all,
  * and then the longer one. */
 #include "filters/index_keys.h"
 
@@ -16,21 +17,21 @@
 
 #include "filters/verbatim.h"
 
-#define NO_KEY UINT64_MAX /* nothing in the event is sure when it is true */
-/* On top of the cost of a language or country: they are taken where there is nothing else, however
- * rare they seem while an index is new. All terms of a rule together stay below NO_KEY. */
+#define NO_KEY UINT64_MAX /* the condition does not imply that the event has any key */
+/* Added to the cost of a language or country: they are used only if there is nothing else, however
+ * rare they appear while an index is new. The sum over a rule stays below NO_KEY. */
 #define WIDE_COST (UINT64_C(1) << 56)
 
 struct chooser {
     const struct sl_index_keys *index;
     const struct sl_filter_view *view;
-    uint32_t condition; /* the alternative at hand */
-    bool compares;      /* within ALL: costs matter */
-    bool is_area;       /* the alternative is nothing but an area */
+    uint32_t condition; /* the current alternative */
+    bool compares;      /* within ALL: costs are compared */
+    bool is_area;       /* the alternative is only an area */
     struct buffer *keys;
 };
 
-/* One time seen outweighs any number of filters, and one filter any length. */
+/* One occurrence outweighs any number of filters, and one filter any length. */
 enum { SEEN = 1 << 20, FILED = 1 << 8, FILED_MAX = SEEN / FILED - 1, SIZE_MAX_TIE = FILED - 1 };
 
 static uint64_t cost_of(const struct chooser *chooser, uint64_t key, const struct sl_postings *in,
@@ -83,7 +84,7 @@ static uint64_t hash_of(const struct chooser *chooser, struct sl_slice text)
     return sl_word_hash(&chooser->index->word_key, text.data, text.size);
 }
 
-/* Of posts only; who takes none can never match by it and needs no key. */
+/* For posts only: a filter that takes no posts can never match by such a key, and needs none. */
 static uint64_t add_text_key(struct chooser *chooser, enum sl_key_kind kind, struct sl_slice text)
 {
     if (!takes_posts(chooser))
@@ -240,7 +241,7 @@ static struct sl_slice first_subtag(struct sl_slice range)
     return end ? sl_slice(range.data, (size_t)(end - range.data)) : range;
 }
 
-/* Everything; of posts, only what is in one of the languages. */
+/* Everything; for posts, only those in one of the languages. */
 static uint64_t add_anything(struct chooser *chooser)
 {
     struct sl_slice rest = chooser->view->languages;
@@ -282,7 +283,7 @@ static uint64_t add_any(struct chooser *chooser, struct sl_slice rest)
     return cost;
 }
 
-/* The keys of each part are appended behind the best ones so far, and take their place if they are
+/* The keys of each part are appended after the best ones so far, and replace them if they are
  * better. */
 static uint64_t add_rarest(struct chooser *chooser, struct sl_slice rest)
 {
@@ -308,7 +309,7 @@ static uint64_t add_rarest(struct chooser *chooser, struct sl_slice rest)
     return best_cost;
 }
 
-/* All of its terms are in the text. */
+/* All its terms are in the text. */
 static uint64_t add_near(struct chooser *chooser, struct sl_slice operand)
 {
     unsigned between;
@@ -386,7 +387,7 @@ static void choose(struct chooser *chooser, const struct sl_condition *alternati
     chooser->compares = false;
     chooser->is_area = alternative->kind == SL_CONDITION_POLYGON;
     cost = add_condition(chooser, alternative);
-    assert(cost != NO_KEY); /* a rule without an anchor is refused */
+    assert(cost != NO_KEY); /* rules without an anchor are refused */
     (void)cost;
 }
 

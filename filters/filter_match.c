@@ -1,16 +1,16 @@
-/* filter_match.c - from an event to the subscriptions that match it.
+/* filter_match.c - finds the subscriptions that match an event.
  *
- * The keys of the event lead to postings, a posting to an entry and to the one alternative of its
- * filter that the key stands for; only that is evaluated. With a million filters nearly all time
- * is spent waiting for memory, so the keys go through all of this in stages, and each stage
- * prefetches what the next will read: the Bloom filters rule out nearly all keys, then come slots
- * and posting lists, then entries, then filters.
+ * The keys of the event lead to postings, a posting to an entry and to the alternative of its
+ * filter that the key represents; only that alternative is evaluated. With a million filters nearly
+ * all time is spent waiting for memory. Therefore the keys are processed in stages, each of which
+ * prefetches what the next one reads: Bloom filters, which exclude nearly all keys, then slots and
+ * posting lists, then entries, then filters.
  *
- * An entry that is looked at in vain time and again is filed under another key, as a clause of a
- * SAT solver moves its watch: filters are mostly added before it is known what is rare.
+ * An entry that is repeatedly evaluated in vain is filed under another key, like a clause of a SAT
+ * solver that moves its watch: most filters are added before it is known which keys are rare.
  *
- * A delete that does not say what it removes goes to everyone who takes deletes; their entries are
- * linked, so that even then nobody else is looked at. */
+ * A deletion without the deleted post goes to everyone who takes deletions. Their entries are
+ * linked, so that no others are visited. */
 #include "filters/filter_index.h"
 
 #include <errno.h>
@@ -19,13 +19,13 @@
 #include "filters/filter_index_private.h"
 #include "filters/match_set_private.h"
 
-/* One event in so many is counted for the rarity of all its keys. */
+/* One of this many events is counted for the rarity of all its keys. */
 enum { RARITY_EVERY = 16 };
 
-/* Candidates on their way from entry to filter. */
+/* Candidates in the stage between entry and filter. */
 enum { BATCH = 64 };
 
-/* Entries that are filed anew after one event: what an event may cost stays bounded. */
+/* Entries refiled after one event, to limit the cost of an event. */
 enum { REFILE_MAX = 4 };
 
 struct match {
@@ -37,7 +37,7 @@ struct match {
     size_t batch_size;
     struct sl_posting misfiled[REFILE_MAX];
     size_t misfiled_count;
-    int r; /* 0; -ENOMEM: no room in `matches` */
+    int r; /* 0; -ENOMEM: `matches` cannot grow */
 };
 
 static void accept(struct match *match, struct sl_entry *entry)
@@ -48,7 +48,7 @@ static void accept(struct match *match, struct sl_entry *entry)
                                     entry->subscription_count);
 }
 
-/* Each time in vain makes the next attempt four times as late. */
+/* Each miss makes the next attempt to refile four times as late. */
 static void miss(struct match *match, struct sl_entry *entry, struct sl_posting posting)
 {
     if (++entry->misses < entry->patience || match->misfiled_count == REFILE_MAX)
@@ -106,12 +106,12 @@ struct hit {
     uint64_t key;
 };
 
-/* Fills index->found with those of `keys` that pass the Bloom filters. */
+/* Puts those of `keys` that pass the Bloom filters into index->found. */
 static int pass_blooms(struct sl_filter_index *index, const struct sl_key_table *table,
                        const struct buffer *keys)
 {
     const uint64_t *key = (const uint64_t *)(const void *)keys->data;
-    const struct sl_key_table local = *table; /* what is written below is no part of it */
+    const struct sl_key_table local = *table; /* a copy, which the writes below cannot alias */
     size_t count = keys->size / sizeof(*key), kept = 0;
     struct hit *hits;
 
@@ -135,7 +135,7 @@ static int pass_blooms(struct sl_filter_index *index, const struct sl_key_table 
     return 0;
 }
 
-/* Drops the repetitions in index->found, with a small hash set of positions. */
+/* Removes duplicates from index->found, with a small hash set of positions. */
 static int drop_repetitions(struct sl_filter_index *index)
 {
     struct hit *hits = (struct hit *)(void *)index->found.data;
@@ -176,7 +176,7 @@ static void consider_value(struct match *match, uint64_t value)
         consider(match, list->items[i]);
 }
 
-/* Considers all entries that are filed in `table` under one of `keys`. */
+/* Evaluates all entries that are filed in `table` under one of `keys`. */
 static int look_up(struct match *match, const struct sl_key_table *table, const struct buffer *keys)
 {
     struct sl_filter_index *index = match->index;
@@ -193,7 +193,7 @@ static int look_up(struct match *match, const struct sl_key_table *table, const 
     hits = (const struct hit *)(const void *)index->found.data;
     count = index->found.size / sizeof(*hits);
 
-    /* The set is not needed any more; its memory is enough for the values. */
+    /* The set is no longer needed; its memory is large enough for the values. */
     values = (uint64_t *)(void *)index->seen.data;
     for (size_t i = 0; i < count; i++) {
         const struct sl_key_slot *slot = sl_key_dir_find(hits[i].dir, hits[i].key);
@@ -229,8 +229,8 @@ static void match_bare_delete(struct match *match)
     } while (number != index->first_delete);
 }
 
-/* Keys under which something is filed are counted whenever they are found; of the others, those of
- * one event stand for those of RARITY_EVERY. */
+/* Keys with filters are counted whenever they are found. Other keys are counted for one event of
+ * RARITY_EVERY, with that weight. */
 static void see_keys(struct sl_filter_index *index, const struct sl_key_table *table,
                      const struct buffer *keys)
 {
@@ -265,7 +265,8 @@ static int match_by_keys(struct match *match)
     return r;
 }
 
-/* Numbers the match; when the numbers have run out, entries forget the old ones. */
+/* Assigns a number to the match. When the numbers overflow, the old ones are removed from the
+ * entries. */
 static void begin_epoch(struct sl_filter_index *index)
 {
     if (++index->epoch != 0)

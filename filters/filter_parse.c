@@ -1,9 +1,8 @@
-/* filter_parse.c - the members of a filter, checked in the order of the table of errors.
+/* filter_parse.c - parses the members of a filter, in the order of the table of errors.
  *
- * Each member adds its conditions to the builder of the parse, or is refused with the fault that
- * comes first in the table. How many phrases, users and boxes there may be is given with the
- * limits; they are counted before any of them is compiled, so that a filter which is too large
- * costs no more than reading it. */
+ * Each member adds its conditions to the builder, or is refused with the error that comes first in
+ * the table. The numbers of phrases, users and boxes are checked before any of them is compiled, so
+ * a filter that is too large costs no more than reading it. */
 #include "filters/filter.h"
 
 #include <errno.h>
@@ -48,7 +47,7 @@ static int check_phrases(struct sl_parse *parse, struct sl_slice track, uint32_t
     return 0;
 }
 
-/* Of rules: in track they are words. */
+/* Operators of rules, which are ordinary words in track. */
 static bool is_operator(struct sl_slice term)
 {
     return sl_slice_is(term, "OR") || sl_slice_is(term, "AND") || sl_slice_is(term, "NOT");
@@ -223,7 +222,7 @@ static int parse_restrictors(struct sl_parse *parse, const struct sl_filter_text
     return r;
 }
 
-/* --- the whole ---------------------------------------------------------------------------- */
+/* --- the filter -------------------------------------------------------------------------- */
 
 static int parse_selectors(struct sl_parse *parse, const struct sl_filter_text *text,
                            const struct sl_filter_limits *limits)

@@ -1,8 +1,8 @@
-/* filter_pieces.c - lists are split at their commas, a rule where its parser says.
+/* filter_pieces.c - splits lists at their commas, and a rule where its parser says.
  *
- * Only the outermost alternatives of a rule are pieces, or, where there is but one, its items; what
- * is in parentheses stays together. Nothing is copied: pieces are slices of the members, and at
- * most SL_FILTER_PIECES_MAX of them are kept. */
+ * The pieces of a rule are its outermost alternatives or, if there is only one, its items;
+ * parentheses stay together. Nothing is copied: pieces are slices of the members, and at most
+ * SL_FILTER_PIECES_MAX of them are stored. */
 #include "filters/filter_pieces.h"
 
 #include "filters/parse.h"
@@ -14,7 +14,7 @@ struct splitter {
     size_t count;
 };
 
-/* NULL: there is no room for it. */
+/* NULL: no room for it. */
 static struct sl_filter_piece *add(struct splitter *splitter, const char *param,
                                    struct sl_slice value)
 {
@@ -38,8 +38,7 @@ static void split_track(struct splitter *splitter)
     struct sl_slice rest = splitter->whole->track, item;
 
     while (sl_scan_item(&rest, &item)) {
-        struct sl_filter_piece *piece =
-            item.size > 0 ? add(splitter, "track", item) : NULL;
+        struct sl_filter_piece *piece = item.size > 0 ? add(splitter, "track", item) : NULL;
 
         if (piece)
             piece->text.track = item;
@@ -51,15 +50,14 @@ static void split_follow(struct splitter *splitter)
     struct sl_slice rest = splitter->whole->follow, item;
 
     while (sl_scan_item(&rest, &item)) {
-        struct sl_filter_piece *piece =
-            item.size > 0 ? add(splitter, "follow", item) : NULL;
+        struct sl_filter_piece *piece = item.size > 0 ? add(splitter, "follow", item) : NULL;
 
         if (piece)
             piece->text.follow = item;
     }
 }
 
-/* Four numbers each. */
+/* Each piece has four numbers. */
 static void split_locations(struct splitter *splitter)
 {
     struct sl_slice rest = splitter->whole->locations, first, item;

@@ -1,9 +1,9 @@
-/* key_table.c - extendible hashing; key_table.h has the idea and its sources.
+/* key_table.c - extendible hashing; the idea and its sources are in key_table.h.
  *
- * A segment's Bloom words lie in a slab, and the directory repeats pointers to them and to the
- * segment, so that a miss touches neither. A split moves the keys whose next bit is set, and makes
- * both filters anew. The uppermost bits of a key choose the segment and the lowest the slot, so a
- * segment is at most 26 bits deep. */
+ * The Bloom words of a segment are in a slab, and the directory repeats pointers to them and to the
+ * segment, so that a miss touches neither the segment nor its slots. A split moves the keys whose
+ * next bit is set, and rebuilds both filters. The highest bits of a key select the segment and the
+ * lowest the slot, so a segment has a depth of at most 26. */
 #include "filters/key_table.h"
 
 #include <assert.h>
@@ -12,8 +12,8 @@
 
 #include "base/alloc.h"
 
-/* Slots of a segment before it splits. Linear probing: at 13/16 a key that is there is found in
- * 3 steps, a free slot for a new one in 15. */
+/* Used slots at which a segment is split. With linear probing at a load of 13/16, finding a key
+ * takes 3 steps, and finding a free slot 15. */
 enum { SEGMENT_FULL = SL_SEGMENT_SLOTS * 13 / 16 };
 
 static uint64_t *bloom_of(const struct sl_key_table *table, const struct sl_key_segment *segment)
@@ -105,7 +105,7 @@ static int double_directory(struct sl_key_table *table)
     return 0;
 }
 
-/* Splits the segment of `key`: what has the next bit set moves to a new segment. */
+/* Splits the segment of `key`: keys whose next bit is set move to a new segment. */
 static int split(struct sl_key_table *table, uint64_t key)
 {
     struct sl_key_segment *low = sl_key_table_dir(table, key)->segment;
@@ -115,7 +115,7 @@ static int split(struct sl_key_table *table, uint64_t key)
     size_t first, half;
     int r;
 
-    /* The bits above choose in the directory, those below the slot within a segment. */
+    /* The bits above select the segment, those below the slot within it. */
     assert(low->depth < 26);
     if (low->depth == table->depth) {
         r = double_directory(table);
@@ -182,7 +182,7 @@ void sl_key_table_remove(struct sl_key_table *table, struct sl_key_slot *slot)
     struct sl_key_slot *slots = segment->slots;
     size_t hole = (size_t)(slot - slots);
 
-    /* No gravestones: whatever follows and would be found sooner in the hole moves into it. */
+    /* No tombstones: a later key that would be found sooner in the hole moves into it. */
     for (size_t i = hole + 1; slots[i % SL_SEGMENT_SLOTS].value != 0; i++) {
         struct sl_key_slot *next = &slots[i % SL_SEGMENT_SLOTS];
         size_t home_to_next = (i - next->key) % SL_SEGMENT_SLOTS;

@@ -9,8 +9,8 @@ static bool is_land(int row, int column)
     return sl_land_table[row][column / 8] >> (column % 8) & 1;
 }
 
-/* The cell of a coordinate that is `at` degrees from the edge of the world; the far edge belongs to
- * the last one. */
+/* The cell of a coordinate that is `at` degrees from the edge of the map. The far edge belongs to
+ * the last cell. */
 static int cell_of(double at, int count)
 {
     int cell = (int)floor(at);

@@ -1,10 +1,10 @@
-/* language.c - codes are looked up in ICU; names, and codes that people mistake, in a table.
+/* language.c - looks up codes in ICU, and names and common wrong codes in a table.
  *
- * ICU knows all codes of two letters (ISO 639-1), and only some of the 8,000 of three letters:
- * those are taken as they are.
+ * ICU knows all codes of two letters (ISO 639-1), but only some of the 8,000 of three letters; the
+ * latter are accepted without a check.
  *
- * The table holds what is written most, not all that there is: who asks for another language by its
- * name is told that it is no code, but not which one is. */
+ * The table has only the most frequent names. For others the message only says that they are not a
+ * code, and suggests none. */
 #include "filters/language.h"
 
 #include <unicode/uloc.h>

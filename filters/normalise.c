@@ -1,18 +1,18 @@
-/* normalise.c - text -> normal form, nearly always without the normaliser.
+/* normalise.c - converts text to its normal form, nearly always without ICU's normaliser.
  *
- * NFKC_Casefold works on each code point alone; what makes a normaliser slow is the NFC step behind
- * it, in which marks move, and melt into letters. In real text nearly nothing moves. So the table
- * holds the finished normal form of each code point by itself, and names those that can change
- * with what stands before them (FLAGGED, MELTING). Where one turns up, the text from the last code
- * point that cannot up to the next one that cannot is a segment of its own: nothing outside of it
- * can change, and only it goes through ICU.
+ * NFKC_Casefold maps each code point by itself; what makes a normaliser slow is the NFC step after
+ * it, in which marks are reordered and composed with letters. In real text this is rare. So the
+ * table contains the finished normal form of each single code point, and flags those that can
+ * interact with what is before them (FLAGGED, MELTING). If one occurs, the text from the last code
+ * point that cannot interact up to the next such one is a segment: nothing outside of it can
+ * change, and only the segment is processed by ICU.
  *
  * Marks that never compose (viramas, vowel signs, tone marks: every few letters of Hindi or Thai)
- * stay as they are when they stand alone behind a finished code point. That is the NFC quick check:
- * everything allowed, combining classes not falling.
+ * are unchanged if they stand alone after a finished code point. This is the NFC quick check: all
+ * code points are allowed, and combining classes do not decrease.
  *
- * ICU sees mappings of Unicode 15.0 only, and what those do to each other is guaranteed for ever,
- * so a newer ICU gives the same result. */
+ * ICU only sees mappings of Unicode 15.0, and how these interact is guaranteed to be stable, so a
+ * newer ICU gives the same result. */
 #include "filters/words_private.h"
 
 #include <assert.h>
@@ -28,20 +28,21 @@
 #include "filters/tables/unicode_table.h"
 
 enum {
-    FEW_POINTS = 96,       /* a segment up to this size needs no memory from the heap */
-    NFC_GROWTH = 3,        /* UAX #15: NFC makes no UTF-16 text longer than this many times */
+    FEW_POINTS = 96,       /* a segment of up to this size needs no heap memory */
+    NFC_GROWTH = 3,        /* UAX #15: the maximum growth of UTF-16 text by NFC */
     COMBINING_DOT = 0x307, /* COMBINING DOT ABOVE */
-    ICU_ORDERS = 16        /* runs of marks up to this length are left to ICU to order */
+    ICU_ORDERS = 16        /* runs of marks up to this length are ordered by ICU */
 };
 
-static const uint32_t code_point_mask = 0xFFFFFF; /* of a point; its combining class is above */
+static const uint32_t code_point_mask = 0xFFFFFF; /* of an element; its combining class is above */
 
 static inline bool vanishes(uint16_t value)
 {
     return value >= SL_UNICODE_RECORDS && sl_unicode_record(value)->size == 0;
 }
 
-/* Does it change with what stands before it? Or vanish, which does not end a segment either. */
+/* Whether it can interact with what is before it, or vanishes, which does not end a segment
+ * either. */
 static inline bool continues_segment(uint16_t value)
 {
     if (value < SL_UNICODE_RECORDS)
@@ -58,7 +59,7 @@ static const unsigned char *segment_end(const unsigned char *at, const unsigned 
     return at;
 }
 
-/* The code points of the mappings, each with its combining class. */
+/* Writes the code points of the mappings, each with its combining class. */
 static size_t map_segment(const unsigned char *at, const unsigned char *end, uint32_t *points)
 {
     size_t count = 0;
@@ -72,7 +73,7 @@ static size_t map_segment(const unsigned char *at, const unsigned char *end, uin
         value = sl_unicode_value(sl_utf8_decode(at, &size));
         at += size;
         mapped_end = at;
-        if (value >= SL_UNICODE_RECORDS) { /* of those that vanish nothing is mapped */
+        if (value >= SL_UNICODE_RECORDS) { /* those that vanish have no mapping */
             mapped = sl_unicode_pool + sl_unicode_record(value)->offset;
             mapped_end = mapped + sl_unicode_record(value)->size;
         }
@@ -85,7 +86,7 @@ static size_t map_segment(const unsigned char *at, const unsigned char *end, uin
     return count;
 }
 
-/* Sorts by combining class, equal ones in their order. */
+/* Sorts by combining class; stable. */
 static void order_marks(uint32_t *marks, size_t count, uint32_t *spare)
 {
     size_t start[257] = {0};
@@ -99,8 +100,8 @@ static void order_marks(uint32_t *marks, size_t count, uint32_t *spare)
     memcpy(marks, spare, count * sizeof(*marks));
 }
 
-/* ICU orders marks by insertion: a text of nothing but marks in the wrong order would keep it busy
- * for seconds. A mapping has no mark that decomposes, so they can be put in order before. */
+/* ICU orders marks by insertion sort, so a text of marks in the wrong order would take seconds.
+ * Mappings contain no mark that decomposes, so they can be ordered before. */
 static void order_long_runs(uint32_t *points, size_t count, uint32_t *spare)
 {
     size_t run = 0;
@@ -182,7 +183,7 @@ static int append_segment(const unsigned char *at, const unsigned char *end, str
     return r;
 }
 
-/* Copies ASCII up to the first other byte, in lower case; returns the number of bytes. */
+/* Copies ASCII in lower case up to the first other byte. Returns the number of bytes. */
 static size_t fold_ascii(const unsigned char *at, size_t size, char *out)
 {
     const uint64_t ones = 0x0101010101010101u;
@@ -196,7 +197,7 @@ static size_t fold_ascii(const unsigned char *at, size_t size, char *out)
             break;
         from_a = bytes + (0x80 - 'A') * ones;
         after_z = bytes + (0x80 - 'Z' - 1) * ones;
-        bytes |= (from_a & ~after_z & (0x80 * ones)) >> 2; /* 0x20 on each capital */
+        bytes |= (from_a & ~after_z & (0x80 * ones)) >> 2; /* sets 0x20 in each capital letter */
         memcpy(out + done, &bytes, 8);
     }
     for (; done < size && at[done] < 0x80; done++)
@@ -215,12 +216,13 @@ static inline size_t copy_code_point(char *out, const unsigned char *at, unsigne
     return size;
 }
 
-/* There is always room for as many bytes as are left of the text; what grows makes more. */
+/* There is always room for as many bytes as are left of the text; code that appends more makes room
+ * for it. */
 static int normalise(const unsigned char *at, const unsigned char *end, struct buffer *normal)
 {
-    const unsigned char *base = at;  /* a segment that comes up would begin here, */
-    size_t base_size = normal->size; /* and its normal form there */
-    bool calm = true;                /* a MARK here would stay as it is */
+    const unsigned char *base = at;  /* where a segment would begin, */
+    size_t base_size = normal->size; /* and its normal form */
+    bool calm = true;                /* a MARK here would be unchanged */
 
     if (!buffer_reserve(normal, (size_t)(end - at)))
         return -ENOMEM;

@@ -1,8 +1,8 @@
-/* parse.c - terms, users, boxes and languages: what several members of a filter are made of.
+/* parse.c - parses terms, users, boxes and languages, which occur in several members of a filter.
  *
- * A text is brought to its normal form first, as the words of events are, and then told apart: a
- * hashtag, a mention, a cashtag, or words. The buffers for that are the parse's and are used again
- * for each piece. All return 0, a refusal that has been written down, or -ENOMEM. */
+ * A text is normalised first, like the words of events, and then classified as a hashtag, mention,
+ * cashtag or words. The buffers belong to the parse and are reused. All functions return 0;
+ * -EINVAL, with the error recorded; or -ENOMEM. */
 #include "filters/parse.h"
 
 #include <errno.h>
@@ -15,14 +15,14 @@
 
 enum { USER_ID_MAX_SIZE = 64 };
 
-/* The tokens of the piece in parse->normal. */
+/* Tokenises the text in parse->normal. */
 static int tokenise(struct sl_parse *parse)
 {
     parse->tokens.count = 0;
     return sl_tokenise(buffer_slice(&parse->normal), NULL, &parse->tokens);
 }
 
-/* Adds them. */
+/* Adds a condition with these tokens. */
 static int add_tokens(struct sl_parse *parse, enum sl_condition_kind kind)
 {
     int r = tokenise(parse);
@@ -76,13 +76,13 @@ int sl_parse_near(struct sl_parse *parse, struct sl_slice text)
     return count > 1 ? 0 : sl_parse_refuse(parse, SL_FAULT_NEAR_TERMS);
 }
 
-/* Of ASCII. */
+/* ASCII letters and digits. */
 static bool is_word_character(char c)
 {
     return (c >= '0' && c <= '9') || (sl_ascii_lower(c) >= 'a' && sl_ascii_lower(c) <= 'z');
 }
 
-/* A word of nothing but signs is refused as such. */
+/* Refuses a word that consists of signs only. */
 static int refuse_wildcard(struct sl_parse *parse, struct sl_slice term)
 {
     size_t signs = 0;
@@ -104,7 +104,7 @@ int sl_parse_term(struct sl_parse *parse, struct sl_slice term)
     struct sl_slice name;
     int r;
 
-    /* They would be passed over, and the rest found where it stands alone. */
+    /* The signs would be ignored, and the rest would only match as a whole word. */
     if (memchr(term.data, '*', term.size) || memchr(term.data, '~', term.size))
         return refuse_wildcard(parse, term);
     r = normalise(parse, term);
@@ -195,7 +195,8 @@ int sl_parse_number(struct sl_parse *parse, struct sl_slice text, double *ret_nu
     return r == -EINVAL ? sl_parse_refuse(parse, SL_FAULT_BAD_NUMBER) : r;
 }
 
-/* Many programs write the latitude first. */
+/* Swaps longitude and latitude, because many programs write the latitude first. false: the result
+ * is not a valid box. */
 static bool swap_box(const struct sl_box *box, struct sl_box *ret_swapped)
 {
     *ret_swapped = (struct sl_box){box->south, box->west, box->north, box->east};
@@ -229,8 +230,8 @@ static int refuse_box(struct sl_parse *parse, const struct sl_box *box,
     return r;
 }
 
-/* A box in the sea is somebody's wish; one that would have land in it the other way round is more
- * often a mistake. */
+/* A box in the sea may be intended; if there would be land with latitude and longitude swapped, it
+ * is more often a mistake, so this adds a warning. */
 static void look_at_box(struct sl_parse *parse, const struct sl_box *box,
                         const struct sl_slice numbers[4])
 {
@@ -264,7 +265,7 @@ int sl_parse_box(struct sl_parse *parse, const struct sl_slice numbers[4])
     return 0;
 }
 
-/* `text` is "lon lat". */
+/* Parses "lon lat". */
 static int parse_point(struct sl_parse *parse, struct sl_slice text, struct sl_point *ret_point)
 {
     struct sl_slice rest = text, lon, lat;
@@ -282,7 +283,7 @@ static int parse_point(struct sl_parse *parse, struct sl_slice text, struct sl_p
     return sl_point_is_valid(ret_point) ? 0 : sl_parse_refuse(parse, SL_FAULT_BAD_POINT);
 }
 
-/* The last point may be the first once more. */
+/* The number of points, without the last one if it repeats the first. */
 static size_t without_repetition(const struct sl_point *points, size_t count)
 {
     const struct sl_point *last = &points[count - 1];
@@ -334,7 +335,7 @@ static bool is_lower_letter(char c)
 /* [a-z]{2,8}(-[a-z0-9]{1,8})* */
 static bool is_language_range(struct sl_slice range)
 {
-    size_t subtag = 0; /* length so far */
+    size_t subtag = 0; /* length of the current subtag */
     bool first = true;
 
     for (size_t i = 0; i < range.size; i++) {
@@ -355,7 +356,7 @@ static bool is_language_range(struct sl_slice range)
     return subtag >= (first ? 2 : 1);
 }
 
-/* `range` is one, in lower case. */
+/* Adds a warning if `range`, which is valid and in lower case, is not the code of a language. */
 static void look_at_language(struct sl_parse *parse, struct sl_slice range)
 {
     const char *dash = memchr(range.data, '-', range.size);

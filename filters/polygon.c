@@ -1,15 +1,15 @@
-/* polygon.c - is a point within these edges, does a box touch them?
+/* polygon.c - tests whether a point is in a polygon, and whether a polygon touches a box.
  *
- * Everything comes down to one question, on which side of a line a point is, and that is answered
- * exactly: by two products when their difference is larger than what was rounded, else by adding up
- * all that the products round away (Shewchuk, "Adaptive Precision Floating-Point Arithmetic and
- * Fast Robust Geometric Predicates", 1997). So points on an edge are known to be on it, and a point
- * between two polygons that share an edge is never in neither.
+ * Everything is reduced to one question, on which side of a line a point is, which is answered
+ * exactly: by two products if their difference is larger than the rounding error, otherwise by
+ * adding up everything that the products round away (Shewchuk, "Adaptive Precision Floating-Point
+ * Arithmetic and Fast Robust Geometric Predicates", 1997). So points on an edge are known to be on
+ * it, and a point between two polygons that share an edge is always in at least one of them.
  *
- * A point is inside if the line from it to the east crosses an odd number of edges. An edge is
- * taken to have its southern end and not its northern one, so that a line through a corner is
- * counted right. On the globe, the shape of an event is looked for where it is and one turn to
- * either side. */
+ * A point is inside if the line from it to the east crosses an odd number of edges. An edge
+ * includes its southern end but not its northern one, so that a line through a corner is counted
+ * correctly. On the globe, the shape of an event is tested where it is and one turn to either
+ * side. */
 #include "filters/polygon.h"
 
 #include <float.h>
@@ -21,9 +21,9 @@
 #define TURN 360.0
 #define FLAT 1e-9 /* degrees: a tenth of a millimetre */
 
-/* --- on which side? ----------------------------------------------------------------------- */
+/* --- the side of a line ------------------------------------------------------------------- */
 
-/* Exactly: *ret_rest is what the sum has lost. */
+/* An exact sum: *ret_rest is the rounding error of the result. */
 static double add(double a, double b, double *ret_rest)
 {
     double sum = a + b, b_part = sum - a, a_part = sum - b_part;
@@ -34,8 +34,8 @@ static double add(double a, double b, double *ret_rest)
 
 enum { PRODUCTS = 6 };
 
-/* The sign of a sum of products, exactly: its parts are kept apart, from the smallest on, so that
- * none is lost in another. */
+/* The sign of a sum of products, computed exactly: its parts are kept separately, from the smallest
+ * on. */
 static int sign_of_sum(const double factors[PRODUCTS][2])
 {
     double parts[2 * PRODUCTS];
@@ -72,7 +72,7 @@ static int side_of(struct sl_point a, struct sl_point b, struct sl_point c)
     return sign_of_sum(factors);
 }
 
-/* Of boxes with west <= east. */
+/* For boxes with west <= east. */
 static bool overlap(const struct sl_box *a, const struct sl_box *b)
 {
     return a->west <= b->east && b->west <= a->east && a->south <= b->north && b->south <= a->north;
@@ -93,7 +93,7 @@ static bool edge_touches(struct sl_point a, struct sl_point b, const struct sl_b
 
 /* --- making ------------------------------------------------------------------------------- */
 
-/* How often the way from one point to the next goes across the antimeridian, to the east. */
+/* How often the path from one point to the next crosses the antimeridian eastwards. */
 static int turns_between(struct sl_point from, struct sl_point to)
 {
     double way = to.lon - from.lon;
@@ -114,8 +114,8 @@ struct sl_box sl_polygon_bounds(const struct sl_point *points, size_t count)
     return bounds;
 }
 
-/* Is every point within FLAT of the line through the first one and the one that is farthest from
- * it? */
+/* Whether every point is within FLAT of the line through the first point and the one farthest from
+ * it. */
 static bool is_flat(const struct sl_point *points, size_t count)
 {
     double lon = 0, lat = 0, farthest = 0;
@@ -157,7 +157,7 @@ enum sl_polygon_verdict sl_polygon_unwind(struct sl_point *points, size_t count)
     return is_flat(points, count) ? SL_POLYGON_FLAT : SL_POLYGON_GOOD;
 }
 
-/* --- reading ------------------------------------------------------------------------------ */
+/* --- decoding ---------------------------------------------------------------------------- */
 
 static void take(struct sl_slice *rest, void *value, size_t size)
 {
@@ -194,17 +194,18 @@ uint32_t sl_polygon_cell(const struct sl_polygon *polygon, uint32_t at)
     return cell;
 }
 
-/* --- asking ------------------------------------------------------------------------------- */
+/* --- tests ------------------------------------------------------------------------------- */
 
-/* Does the line from `point` to the east cross the edge from `a` to `b`? *ret_on: the edge has the
- * point. */
+/* Whether the line from `point` to the east crosses the edge from `a` to `b`. *ret_on: the point is
+ * on the edge. */
 static bool crosses(struct sl_point a, struct sl_point b, struct sl_point point, bool *ret_on)
 {
     bool goes_north = b.lat > point.lat;
     int side;
 
     *ret_on = false;
-    if ((a.lat > point.lat) == goes_north) { /* on it as an end, or on one along a parallel */
+    if ((a.lat > point.lat) == goes_north) { /* on it as an end point, or on an edge along a
+                                                parallel */
         *ret_on = (a.lon == point.lon && a.lat == point.lat) ||
                   (a.lat == point.lat && b.lat == point.lat &&
                    (a.lon < point.lon) != (b.lon < point.lon));

@@ -1,40 +1,40 @@
-/* polygon_cells.c - begins with the largest cells and takes those apart that an edge goes through.
+/* polygon_cells.c - begins with the largest cells and splits those that an edge crosses.
  *
- * A cell that lies wholly in the polygon stays as it is, one without a point of it goes. The others
- * become the sixteen cells within them, the largest first, as long as there is room. What is left
- * at the end: cells inside, of which no point needs a test, and small ones along the edges.
+ * A cell entirely inside the polygon is kept, a cell entirely outside is dropped. The others are
+ * replaced by their sixteen finer cells, the largest first, as long as there is room. The result is
+ * cells inside, whose points need no test, and small cells along the edges.
  *
- * The map's cells end where longitudes do, so what a polygon has beyond the antimeridian is looked
- * at in a second pass, one turn to the west. */
+ * The map's cells end where longitudes do, so the part of a polygon beyond the antimeridian is
+ * processed in a second pass, shifted by one turn to the west. */
 #include "filters/polygon_cells.h"
 
 #include <math.h>
 
 #include "filters/box_grid.h"
 
-/* A point that is rounded may fall into the next cell; this is more than it moves. */
+/* Rounding may move a point into the next cell; this is more than it can move. */
 #define MARGIN 1e-9
 
 enum {
     ENOUGH = 32,
-    MAX_PIECES = 2 * SL_GRID_MAX_CELLS, /* what is begun with: the map twice */
+    MAX_PIECES = 2 * SL_GRID_MAX_CELLS, /* the initial cells: the map twice */
     TURN = 360
 };
 
 struct piece {
     uint32_t cell;
     bool is_inside;
-    bool is_beyond; /* the antimeridian */
+    bool is_beyond; /* beyond the antimeridian */
 };
 
-/* Puts the cell at the end of the list unless it is outside. */
+/* Appends the cell to the list unless it is outside. */
 static void consider(const struct sl_polygon *polygon, struct piece piece, struct piece *list,
                      size_t *count)
 {
     struct sl_box area = sl_box_grid_area(piece.cell, MARGIN);
     enum sl_polygon_side side;
 
-    if (area.west > area.east || area.south > area.north) /* off the map */
+    if (area.west > area.east || area.south > area.north) /* outside the map */
         return;
     area.west += piece.is_beyond ? TURN : 0;
     area.east += piece.is_beyond ? TURN : 0;
@@ -58,7 +58,8 @@ static size_t first_pieces(const struct sl_polygon *polygon, struct piece *list)
     return count;
 }
 
-/* The cells within the first of the list take its place, at the end; false: there are too many. */
+/* Replaces the first cell of the list by its finer cells, at the end of the list. false: too
+ * many. */
 static bool take_apart(const struct sl_polygon *polygon, struct piece *list, size_t at,
                        size_t *count)
 {
@@ -91,7 +92,7 @@ static size_t find_pieces(const struct sl_polygon *polygon, struct piece *list)
     return count;
 }
 
-/* Those inside, or the others; how many. */
+/* Selects the cells inside, or the others. Returns their number. */
 static uint32_t choose_cells(const struct piece *list, size_t count, bool is_inside,
                              uint32_t *ret_cells)
 {

@@ -1,8 +1,8 @@
-/* postings.c - a slot's value is a posting itself, or a pointer to a list of them.
+/* postings.c - the value of a slot is a posting, or a pointer to a list of postings.
  *
- * The lowest bit tells which. A list begins with room for four, doubles when it is full and halves
- * when a quarter is left; with one posting left it goes back into the slot. Adding and removing are
- * O(1) but for that; a list that cannot be made smaller stays as it is. */
+ * The lowest bit tells which. A list begins with room for four, doubles when it is full, and halves
+ * when only a quarter is used. When one posting is left, it moves back into the slot. Apart from
+ * resizing, adding and removing are O(1); a list that cannot be shrunk stays as it is. */
 #include "filters/postings.h"
 
 #include <assert.h>
@@ -51,7 +51,7 @@ void sl_postings_done(struct sl_postings *postings)
     postings->list_bytes = 0;
 }
 
-/* Gives the list of `slot` another capacity; a list of its own if it had a single posting. */
+/* Changes the capacity of the list of `slot`, or creates a list if it had a single posting. */
 static struct sl_posting_list *resize(struct sl_postings *postings, struct sl_key_slot *slot,
                                       uint32_t capacity)
 {
@@ -120,7 +120,7 @@ bool sl_postings_remove(struct sl_postings *postings, uint64_t key, uint32_t pos
         postings->list_bytes -= list_size(list->capacity);
         mem_free(list);
     } else if (list->count <= list->capacity / 4) {
-        resize(postings, slot, list->capacity / 2); /* no harm when that fails */
+        resize(postings, slot, list->capacity / 2); /* a failure does no harm */
     }
     return moved;
 }

@@ -2,8 +2,8 @@
 
 #include <stddef.h>
 
-/* Weight between two halvings: some thousand events. An every-day word is one key in twenty, so its
- * count stays below what 16 bits hold. */
+/* The weight between two halvings: some thousand events. An everyday word is one key in twenty, so
+ * its count fits in 16 bits. */
 enum { HALVE_AFTER = 1 << 20 };
 
 static void halve(struct sl_rarity *rarity)
@@ -21,7 +21,8 @@ static void raise_to(uint16_t *count, uint32_t least)
         *count = least < UINT16_MAX ? (uint16_t)least : UINT16_MAX;
 }
 
-/* No count grows beyond what the key needs: one that is shared with a frequent key stays put. */
+/* Counts grow no more than the key requires: one that is shared with a more frequent key stays
+ * unchanged. */
 void sl_rarity_see(struct sl_rarity *rarity, uint64_t key, uint32_t weight)
 {
     uint16_t *a = &rarity->counts[0][key % SL_RARITY_COLUMNS];

@@ -1,9 +1,9 @@
-/* rule_operator.c - a table: the operator's name, what reads its operand, what it may be in a rule.
+/* rule_operator.c - the table of operators: name, function that reads the operand, where it is
+ * allowed.
  *
- * An anchor is selective enough that an index can go by it; what is bracketed takes several values
- * in [ ]. Each reader adds one condition to the builder of the parse, or refuses the operand with
- * the fault of its kind. Length, conditions and depth of the whole rule are bounded by
- * rule_parse.c. */
+ * An anchor is selective enough for the index. A bracketed operand has several values in [ ]. Each
+ * function adds one condition to the builder, or refuses the operand with the error of its kind.
+ * rule_parse.c limits the length, conditions and depth of the whole rule. */
 #include "filters/rule_operator.h"
 
 #include <errno.h>
@@ -66,7 +66,7 @@ static int read_place(struct sl_parse *parse, struct sl_slice operand)
     return sl_parse_keyword(parse, SL_CONDITION_PLACE, operand);
 }
 
-/* Splits at white space and commas into at most `max` parts; tells how many there are. */
+/* Splits at white space and commas into at most `max` parts. Returns the number of parts. */
 static size_t split_numbers(struct sl_slice operand, struct sl_slice *parts, size_t max)
 {
     struct sl_slice rest, word, part;

@@ -1,13 +1,13 @@
-/* rule_parse.c - a rule, read from left to right by recursive descent.
+/* rule_parse.c - parses rules by recursive descent, from left to right.
  *
  *     rule := and ("OR" and)*
  *     and  := item (["AND"] item)*
  *     item := ["-"] ("(" rule ")" | atom)
  *     atom := '"' text '"' ["~" digit] | operator ":" operand | word
  *
- * Nothing is looked at before its turn, so that of several mistakes the first from the left is
- * reported; only what concerns the whole rule is checked when it has been read. Conditions are
- * appended as they are read and joined when their group ends. */
+ * There is no lookahead, so that the leftmost of several errors is reported; only what concerns the
+ * whole rule is checked at the end. Conditions are appended as they are parsed, and joined when
+ * their group ends. */
 #include "filters/parse.h"
 
 #include <errno.h>
@@ -25,14 +25,14 @@ struct reader {
     struct sl_slice rest;
     bool allows_wide;
     unsigned depth, atoms;
-    bool negated;                          /* the item being read */
+    bool negated;                          /* the current item */
     bool has_alternatives;                 /* an OR outside of all parentheses */
-    const char *sample, *misplaced_sample; /* where the last of them stands; NULL: there is none */
-    const char *excess;                    /* the first atom too many */
-    const char *broad; /* the first alternative, outside of all parentheses, without an anchor */
+    const char *sample, *misplaced_sample; /* position of the last one; NULL: there is none */
+    const char *excess;                    /* the first atom beyond the limit */
+    const char *broad; /* the first alternative outside of all parentheses that has no anchor */
 };
 
-/* What follows the name of an operator. */
+/* The operand that follows the name of an operator. */
 struct operand {
     struct sl_slice text; /* trimmed */
     bool bracketed;
@@ -44,7 +44,7 @@ static int refuse(struct reader *reader, enum sl_filter_fault fault)
     return sl_parse_refuse(reader->parse, fault);
 }
 
-/* Refuses what stands elsewhere than where the reader is. `at` NULL: the rule as a whole. */
+/* Refuses something at another position than the current one. `at` NULL: the rule as a whole. */
 static int refuse_at(struct reader *reader, enum sl_filter_fault fault, const char *at)
 {
     reader->parse->position.at = at;
@@ -69,7 +69,7 @@ static bool next_is(const struct reader *reader, char c)
     return reader->rest.size > 0 && reader->rest.data[0] == c;
 }
 
-/* The bare word that comes next: up to white space, a parenthesis or a quote. */
+/* The next bare word: up to white space, a parenthesis or a quote. */
 static struct sl_slice next_word(const struct reader *reader)
 {
     struct sl_slice rest = reader->rest;
@@ -88,7 +88,7 @@ static bool next_word_is(const struct reader *reader, const char *word)
 
 /* --- items -------------------------------------------------------------------------------- */
 
-/* The length of [A-Za-z_]+ before a ':' at the start of `word`; 0: it is no operator. */
+/* The length of [A-Za-z_]+ before a ':' at the start of `word`; 0: not an operator. */
 static size_t operator_name_size(struct sl_slice word)
 {
     size_t size = 0;
@@ -103,7 +103,7 @@ static size_t operator_name_size(struct sl_slice word)
     return size < word.size && word.data[size] == ':' ? size : 0;
 }
 
-/* Takes what stands between the sign at hand and `closing`. */
+/* Takes the text between the current sign and `closing`. */
 static int take_enclosed(struct reader *reader, char closing, enum sl_filter_fault unclosed,
                          struct sl_slice *ret_text)
 {
@@ -180,7 +180,7 @@ static int read_operator(struct reader *reader, struct sl_slice name, bool *ret_
     return found->read(reader->parse, operand.text);
 }
 
-/* An operator of other languages, or of this one in small letters, between two words. */
+/* Adds a warning for an operator of another language, or one in lower case, between two words. */
 static void look_at_word(struct reader *reader, struct sl_slice word)
 {
     bool is_between = word.data > reader->parse->position.value.data &&
@@ -191,7 +191,7 @@ static void look_at_word(struct reader *reader, struct sl_slice word)
         sl_parse_warn(reader->parse, SL_WARNING_OPERATOR_IN_RULE);
 }
 
-/* Words near each other: what stands behind the quotes, and what is in them. */
+/* Parses a `near` atom: the number after the quotes, and the text in them. */
 static int read_near(struct reader *reader, struct sl_slice text)
 {
     size_t mark = reader->parse->builder.bytes.size;
@@ -316,7 +316,7 @@ static int read_item(struct reader *reader, bool *ret_anchor)
     return r;
 }
 
-/* Takes the word `word` if it comes next. */
+/* Takes the word `word` if it is next. */
 static bool take_word(struct reader *reader, const char *word)
 {
     if (!next_word_is(reader, word))
@@ -325,7 +325,7 @@ static bool take_word(struct reader *reader, const char *word)
     return true;
 }
 
-/* At the end of an AND: of the rule, of a group, or of one alternative? */
+/* Whether an AND ends here: at the end of the rule, of a group, or of an alternative. */
 static bool at_end_of_and(struct reader *reader)
 {
     skip_space(reader);
@@ -365,7 +365,7 @@ static int read_alternative(struct reader *reader, bool *ret_anchor)
     return r;
 }
 
-/* Up to the end, or to a parenthesis that is not its own. */
+/* Parses up to the end, or to a parenthesis that does not belong to this group. */
 static int read_rule(struct reader *reader, bool *ret_anchor)
 {
     size_t mark = reader->parse->builder.bytes.size;
@@ -384,7 +384,7 @@ static int read_rule(struct reader *reader, bool *ret_anchor)
     return 0;
 }
 
-/* What stands between `polygon:[` and the next `]`, wherever that is. */
+/* The length of the text between `polygon:[` and the next `]`, for all polygons. */
 static size_t length_of_points(struct sl_slice rule)
 {
     static const struct sl_slice name = {"polygon:[", 9};
@@ -407,7 +407,7 @@ static size_t length_of_points(struct sl_slice rule)
     return length;
 }
 
-/* So many characters it may have. */
+/* The maximum length of this rule in characters. */
 static size_t max_length(struct sl_slice rule)
 {
     size_t max = RULE_MAX_LENGTH + length_of_points(rule);
@@ -437,7 +437,7 @@ int sl_parse_rule(struct sl_parse *parse, struct sl_slice rule, bool allows_wide
     r = read_rule(&reader, &anchor);
     if (r < 0)
         return r;
-    if (reader.rest.size > 0) /* a closing parenthesis too many */
+    if (reader.rest.size > 0) /* an unmatched closing parenthesis */
         return refuse(&reader, SL_FAULT_UNOPENED_GROUP);
     if (reader.excess)
         return refuse_at(&reader, SL_FAULT_TOO_MANY_ATOMS, reader.excess);

@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-/* Takes up to `max` digits off the front of *text. 0: there was none, or there were more. */
+/* Parses up to `max` digits at the front of *text. 0: there are none, or more. */
 static size_t take_digits(struct sl_slice *text, size_t max, uint32_t *ret_number)
 {
     uint32_t number = 0;

@@ -7,7 +7,8 @@
 
 void sl_slab_init(struct sl_slab *slab, uint32_t item_size)
 {
-    assert(item_size >= sizeof(slab->first_free)); /* a free item holds the number of the next */
+    assert(item_size >= sizeof(slab->first_free)); /* a free item holds the number of the next
+                                                      one */
     *slab = (struct sl_slab){.item_size = item_size, .first_free = UINT32_MAX};
 }
 

@@ -1,7 +1,7 @@
-/* terms.c - a walk over the lists that sl_words_read() has filled.
+/* terms.c - iterates over the lists that sl_words_read() has filled.
  *
- * Nothing is kept from one term to the next but a place in the list: whether a token is half of a
- * pair is seen from its neighbours. */
+ * The only state is a position in the list: whether a token is half of a pair follows from its
+ * neighbours. */
 #include "filters/terms.h"
 
 #include "filters/tables/unicode_table.h"
@@ -17,7 +17,7 @@ static bool is_unspaced(const struct sl_words *words, const struct sl_token *tok
             SL_UNICODE_CLASS_MASK) == SL_UNICODE_UNSPACED;
 }
 
-/* Is this token of an unspaced script, and directly behind another one of those? */
+/* Whether this token belongs to a script without spaces and directly follows another such token. */
 static bool goes_on(const struct sl_words *words, size_t index)
 {
     const struct sl_token *token = &words->tokens.items[index];
@@ -40,7 +40,7 @@ static bool next_word(const struct sl_words *words, size_t *at, struct sl_term *
             return true;
         }
         if (goes_on(words, index + 1))
-            continue; /* half of the next one */
+            continue; /* half of the next pair */
         ret_term->text = sl_words_token(words, token);
         ret_term->hash = token->hash;
         return true;
@@ -58,7 +58,7 @@ static bool next_name(const struct sl_words *words, const struct sl_name_list *n
     return true;
 }
 
-/* A run of which the login is only a part stands before that. */
+/* If the login is only a part of the run, the run is stored before it. */
 static bool next_user(const struct sl_words *words, size_t *at, struct sl_term *ret_term)
 {
     const struct sl_name_list *names = &words->mentions;

@@ -41,7 +41,7 @@ static void make(struct sl_token_map *map, const struct sl_token *tokens, size_t
     while (map->buckets < count)
         map->buckets *= 2;
     memset(map->heads, 0, map->buckets * sizeof(*map->heads));
-    for (size_t i = count; i-- > 0;) { /* from the end, so that chains go forward */
+    for (size_t i = count; i-- > 0;) { /* from the end, so that chains are in ascending order */
         uint32_t *head = &map->heads[tokens[i].hash % map->buckets];
 
         map->nexts[i] = *head;

@@ -1,8 +1,8 @@
-/* tokenise.c - normal form -> tokens and entities, one pass.
+/* tokenise.c - splits text in normal form into tokens and entities, in one pass.
  *
- * A token is one run of class W, or one code point of class U or E: neither its bounds nor its gap
- * depend on more than what stands directly before it. At the sign of an entity the run behind it
- * is read ahead; a run holds no sign, so no byte is read ahead twice. */
+ * A token is a run of class W, or one code point of class U or E. Its bounds and its gap depend
+ * only on what is directly before it. At the sign of an entity the run after it is read ahead; a
+ * run contains no sign, so no byte is read ahead twice. */
 #include "filters/words_private.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ static inline enum sl_unicode_class class_of(unsigned info)
     return (enum sl_unicode_class)(info & SL_UNICODE_CLASS_MASK);
 }
 
-/* The end of the run of W and U at `at`; *ret_letter: does it hold a letter? */
+/* The end of the run of W and U at `at`. *ret_letter: it contains a letter. */
 static const unsigned char *run_end(const unsigned char *at, const unsigned char *end,
                                     bool *ret_letter)
 {
@@ -59,7 +59,7 @@ static const unsigned char *run_end(const unsigned char *at, const unsigned char
     return at;
 }
 
-/* Most bytes of most texts are read in the inner loop. */
+/* The inner loop processes most bytes of most texts. */
 static inline const unsigned char *word_end(const unsigned char *at, const unsigned char *end)
 {
     while (at < end) {
@@ -119,7 +119,7 @@ static int add_name(struct sl_words *words, struct sl_name_list *names, const un
     return 0;
 }
 
-/* Reads the entity at `sign`, if it is one. `before` is the class of what stands directly before,
+/* Reads the entity at `sign`, if it is one. `before` is the class of what is directly before it,
  * `before_byte` its last byte (0: nothing). *closing is the `#` that closed the last hashtag. */
 static int read_entity(struct sl_words *words, const unsigned char *sign, const unsigned char *end,
                        enum sl_unicode_class before, unsigned char before_byte,
@@ -155,8 +155,8 @@ static int read_entity(struct sl_words *words, const unsigned char *sign, const 
     }
 }
 
-/* Tokens, and with `words` entities too, of the piece at `text`, the first byte of which is number
- * `offset`. */
+/* Reads the tokens, and with `words` the entities, of the text at `text`, whose first byte has the
+ * offset `offset`. */
 static inline __attribute__((always_inline)) int
 read_piece(const unsigned char *text, size_t size, size_t offset, const struct sl_word_key *key,
            struct sl_token_list *tokens, struct sl_words *words)
@@ -165,7 +165,7 @@ read_piece(const unsigned char *text, size_t size, size_t offset, const struct s
     enum sl_unicode_class before = SL_UNICODE_SEPARATOR;
     struct sl_token *items, *next;
 
-    /* a token takes two bytes at least: its own, if there is only one, and a separator's */
+    /* a token takes at least two bytes: its own, if it is only one, and that of a separator */
     items =
         sl_list_grow(tokens->items, tokens->count, &tokens->capacity, size / 2 + 1, sizeof(*items));
     if (!items)

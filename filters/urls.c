@@ -1,9 +1,9 @@
-/* urls.c - where URLs are in a text, and what their hosts and paths are.
+/* urls.c - finds URLs in a text, and splits them into host and path.
  *
- * memchr(3) looks for colons; one with // behind it is judged from there to both sides: the scheme
- * before it, the characters of URLs behind it, punctuation at the end left out. Hosts are compared
- * in lower case, without `www.`, final dots, user and port; nothing is decoded or looked up. The
- * operand of `url:` goes the same way. */
+ * memchr(3) finds colons. From one that is followed by //, the URL is extended to both sides: the
+ * scheme before it, the characters of URLs after it, without punctuation at the end. Hosts are
+ * compared in lower case, without `www.`, trailing dots, user and port; nothing is decoded or
+ * looked up. The operand of `url:` is treated in the same way. */
 #include "filters/urls.h"
 
 #include <errno.h>
@@ -34,7 +34,8 @@ static char lower(char c)
     return (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
 }
 
-/* Where the scheme begins that ends at `colon`; `colon`: there is none, or a word runs into it. */
+/* The start of the scheme that ends at `colon`; `colon` if there is none, or if it is part of a
+ * longer word. */
 static size_t scheme_start(struct sl_slice text, size_t from, size_t colon)
 {
     static const size_t sizes[] = {HTTP, HTTPS};
@@ -51,7 +52,7 @@ static size_t scheme_start(struct sl_slice text, size_t from, size_t colon)
     return colon;
 }
 
-/* The end of the URL whose part behind "://" begins at `at`; `at`: it is none. */
+/* The end of the URL whose part after "://" begins at `at`; `at` if it is not a URL. */
 static size_t rest_end(struct sl_slice text, size_t at)
 {
     size_t end = at;
@@ -66,7 +67,7 @@ static size_t rest_end(struct sl_slice text, size_t at)
     return at;
 }
 
-/* Cuts what stands behind "://". */
+/* Splits the part after "://". */
 static void split(struct sl_slice rest, struct sl_slice *ret_host, struct sl_slice *ret_path)
 {
     size_t start = 0, end = 0, path_end, host_end;
@@ -86,7 +87,7 @@ static void split(struct sl_slice rest, struct sl_slice *ret_host, struct sl_sli
     while (host_end > start && is_digit(rest.data[host_end - 1]))
         host_end--;
     if (host_end > start && rest.data[host_end - 1] == ':')
-        host_end--; /* a port, if only an empty one */
+        host_end--; /* a port, possibly empty */
     else
         host_end = end;
     *ret_host = sl_slice(rest.data + start, host_end - start);

@@ -1,11 +1,12 @@
-/* verbatim.c - whole words, and what stands between white space.
+/* verbatim.c - matches whole words, and runs of text between white space.
  *
- * A whole word is looked up among the tokens, as keywords are, and its neighbours are asked: an
- * unspaced script does not end a word here, an emoji does. Links are cut into words as they are
- * asked for. For verbatim terms the text is gone through once for each; few filters have them, and
- * only those are asked that are known to be there (event_keys.c).
+ * A whole word is looked up among the tokens, like a keyword, and its neighbours are checked: a
+ * script without spaces does not end a word here, an emoji does. Links are split into words on
+ * demand. For each verbatim term the text is scanned once; few filters have such terms, and only
+ * those are evaluated whose terms are known to be in the text (event_keys.c).
  *
- * Calls in a circle with condition.c: the operand of a whole word is read there, as all are. */
+ * Circular calls with condition.c: it decodes the operand of a whole word, as it does for all
+ * kinds. */
 #include "filters/verbatim.h"
 
 #include "filters/ascii.h"
@@ -29,7 +30,7 @@ static bool is_emoji(const struct sl_words *words, size_t at)
            SL_UNICODE_EMOJI;
 }
 
-/* Does a word end, and another begin, before token `at`? */
+/* Whether one word ends and another begins before token `at`. */
 static bool is_edge(const struct sl_words *words, size_t at)
 {
     const struct sl_token *items = words->tokens.items;
@@ -83,7 +84,7 @@ bool sl_whole_word_is_of_links(struct sl_slice operand, struct sl_slice *ret_wor
     return operand.size == 0;
 }
 
-/* A mention ends where ASCII does, whatever comes behind it. */
+/* A mention ends where ASCII ends, whatever follows. */
 bool sl_whole_word_holds(struct sl_slice operand, const struct sl_words *words)
 {
     struct sl_link_words link_words = {.words = words};
@@ -110,7 +111,7 @@ static bool is_of_word(char c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* A byte of a host and the path behind it. */
+/* A byte of the host and path, concatenated. */
 static char link_byte(const struct sl_words *words, const struct sl_url *link, size_t at)
 {
     if (at < link->host.size)
@@ -154,7 +155,7 @@ static bool is_space(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Symbols such as `+` and `$` are part of what they stand beside. */
+/* Symbols such as `+` and `$` belong to the text next to them. */
 static bool is_punctuation(const char *at, unsigned *ret_size)
 {
     if ((unsigned char)*at >= 0x80)
@@ -194,7 +195,7 @@ static struct sl_slice without_www(struct sl_slice text)
     return sl_slice_starts_with(text, SL_SLICE("www.")) ? sl_slice_from(text, 4) : text;
 }
 
-/* false: it is too long to be looked for. */
+/* false: it is too long. */
 static bool read_link(struct sl_stretches *stretches, const struct sl_url *link,
                       struct sl_slice *ret_text)
 {
@@ -208,7 +209,7 @@ static bool read_link(struct sl_stretches *stretches, const struct sl_url *link,
     return true;
 }
 
-/* The next link, or NULL; *ret_end: where the text before it ends. */
+/* The next link, or NULL. *ret_end: the end of the text before it. */
 static const struct sl_url *next_link(const struct sl_stretches *stretches, size_t *ret_end)
 {
     const struct sl_words *words = stretches->words;
@@ -219,7 +220,7 @@ static const struct sl_url *next_link(const struct sl_stretches *stretches, size
     return link;
 }
 
-/* The next one before `end` that has more than letters and digits of ASCII. */
+/* The next run before `end` that has more than ASCII letters and digits. */
 static bool next_in_text(struct sl_stretches *stretches, size_t end, struct sl_slice *ret_text)
 {
     const char *bytes = stretches->words->bytes.data;

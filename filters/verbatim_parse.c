@@ -1,14 +1,14 @@
-/* verbatim_parse.c - `track` as Twitter's Streaming API 1.1 read it: what each term is.
+/* verbatim_parse.c - parses `track` by the rules of Twitter's Streaming API 1.1.
  *
- * Signs mean something at the start of a term only, and nothing is refused but what is empty or
- * too long. */
+ * Signs are special only at the start of a term. Only phrases that are empty or too long are
+ * refused. */
 #include <errno.h>
 #include <strings.h>
 
 #include "filters/scan.h"
 #include "filters/verbatim.h"
 
-/* As sl_scan_item(), but a wide comma separates nothing. */
+/* Like sl_scan_item(), but a full-width comma is not a separator. */
 static bool next_phrase(struct sl_slice *rest, struct sl_slice *ret_phrase)
 {
     const char *comma;
@@ -41,7 +41,7 @@ static int check_phrases(struct sl_parse *parse, struct sl_slice track, uint32_t
     return count > max ? sl_parse_refuse(parse, SL_FAULT_TOO_MANY_PHRASES) : 0;
 }
 
-/* Links are found without it. */
+/* Links are matched without their scheme. */
 static struct sl_slice without_scheme(struct sl_slice term)
 {
     static const char *const schemes[] = {"http://", "https://"};
@@ -55,7 +55,7 @@ static struct sl_slice without_scheme(struct sl_slice term)
     return term;
 }
 
-/* Are the tokens all that there is, without anything between? */
+/* Whether the tokens are the whole text, without anything in between. */
 static bool is_whole_word(struct sl_slice normal, const struct sl_token_list *tokens)
 {
     size_t size = 0;

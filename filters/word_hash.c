@@ -5,7 +5,8 @@
 struct sl_word_key sl_word_key_new(uint64_t seed)
 {
     const uint64_t prime = ((uint64_t)1 << 61) - 1;
-    struct hash_key source = {seed, 0x736c756963652077u}; /* any constant: apart from other uses */
+    struct hash_key source = {seed, 0x736c756963652077u}; /* an arbitrary constant, to separate this
+                                                             from other uses of the seed */
     uint64_t words[7];
 
     for (uint64_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)

@@ -1,7 +1,7 @@
-/* words.c - one event's text, from bytes to what filters ask for.
+/* words.c - parses the text of an event.
  *
- * The raw text is cut at its URLs; each piece is normalised into `bytes` and read from there while
- * it is in the cache. All memory is kept from one event to the next. */
+ * The raw text is split at its URLs. Each part is normalised into `bytes` and tokenised while it is
+ * in the cache. All memory is reused for the next event. */
 #include "filters/words_private.h"
 
 #include <errno.h>
@@ -58,7 +58,7 @@ static void forget(struct sl_words *words)
     words->repost_of_login = (struct sl_name){0};
 }
 
-/* What has been appended to `bytes` since it was `offset` long. */
+/* A name of what has been appended to `bytes` since its size was `offset`. */
 static struct sl_name name_from(const struct sl_words *words, size_t offset)
 {
     size_t size = words->bytes.size - offset;
@@ -86,7 +86,7 @@ static int add_url(struct sl_words *words, const struct sl_url_span *span)
     return 0;
 }
 
-/* Reads one piece of text; a barrier goes between its tokens and those before. */
+/* Reads one part of the text, with a barrier between its tokens and those before. */
 static int read_piece(struct sl_words *words, struct sl_slice piece)
 {
     struct sl_token_list *tokens = &words->tokens;
@@ -110,7 +110,7 @@ static int read_piece(struct sl_words *words, struct sl_slice piece)
     if (r < 0)
         return r;
     if (barrier && tokens->items[tokens->count - 1].size == 0)
-        tokens->count--; /* nothing came behind it */
+        tokens->count--; /* nothing followed the barrier */
     return 0;
 }
 

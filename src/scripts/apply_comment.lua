@@ -1,7 +1,7 @@
--- apply_comment.lua - a comment of another shard comes to the post that it answers, or goes.
+-- apply_comment.lua - adds a comment in another shard to the list of its parent, or removes it.
 --
--- Runs in the shard of the parent. ARGV: shards, request id (not used), 'comment' or 'uncomment', id
--- of the operation, id of the parent, id of the comment. Returns 1, or 0 when it came too late to
+-- Runs in the shard of the parent. ARGV: shards, request id (not used), 'comment' or 'uncomment',
+-- id of the operation, id of the parent, id of the comment. Returns 1, or 0 if it came too late to
 -- change anything.
 local meta, refusal = open_shard()
 if not meta then

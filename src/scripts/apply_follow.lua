@@ -1,7 +1,8 @@
--- apply_follow.lua - what a follow or unfollow by a user of another shard changes for its target.
+-- apply_follow.lua - changes the target's side of a follow or unfollow by a user of another shard.
 --
 -- Runs in the shard of the target. ARGV: shards, request id (not used), 'follow' or 'unfollow', id
--- of the operation, id of the user, target as '=ID'. Returns 1, or 0 when it came too late to change anything.
+-- of the operation, id of the user, target as '=ID'. Returns 1, or 0 if it came too late to change
+-- anything.
 local meta, refusal = open_shard('followers_part')
 if not meta then
     return refusal

@@ -1,7 +1,7 @@
--- apply_privacy.lua - what hiding and muting by a user of another shard changes for the target.
+-- apply_privacy.lua - changes the target's side when a user of another shard hides or mutes.
 --
--- Runs in the shard of the target. ARGV: shards, request id (not used), operation, its id, id of the
--- user, target as '=ID'. Returns 1, or 0 when it came too late to change anything.
+-- Runs in the shard of the target. ARGV: shards, request id (not used), operation, its id, id of
+-- the user, target as '=ID'. Returns 1, or 0 if it came too late to change anything.
 local meta, refusal = open_shard()
 if not meta then
     return refusal
@@ -31,8 +31,8 @@ note_applied(pair, user, target.id, id)
 call(privacy_turns_on(operation) and 'SADD' or 'SREM', mirror, user)
 if privacy_is_hiding(operation) then
     home_change_privacy(operation, user, target.id, clock.id)
-    -- Told by the shard of the target, too: a gateway that has read hidden_by just before hears of
-    -- what came after.
+    -- The shard of the target sends the event, too: a gateway that has just read hidden_by from
+    -- this shard receives the changes that follow.
     emit(meta, clock, operation, '"user":' .. user_json({id = user}) .. ',"target":'
         .. user_json(target))
 end

@@ -1,9 +1,8 @@
--- archive_drop.lua - the archive has these posts: Redis forgets them.
+-- archive_drop.lua - deletes posts from Redis that the archive has stored.
 --
--- ARGV: shards, request id (not used), user id, then ids of posts. The user's counter stays: it
--- counts the archived posts, too. So do the posts' likes and comments. What has been deleted
--- meanwhile is not here any more, and nothing is done about it.
--- Returns how many were forgotten.
+-- ARGV: shards, request id (not used), user id, then ids of posts. The user's counter of posts is
+-- unchanged, because it includes archived posts. The posts' likes and comments are kept, too. Posts
+-- that were deleted meanwhile are skipped. Returns the number of posts removed.
 local meta, refusal = open_shard()
 if not meta then
     return refusal

@@ -1,10 +1,11 @@
--- archive_due.lua - leaves a task for each user of whom a post is older than `archive_age_ms`.
+-- archive_due.lua - adds a task for each user who has a post older than `archive_age_ms`.
 --
--- Looks at some users of the shard, about as many as ARGV says, and goes on there the next time; each
--- worker that has an archive asks every second. `archive_due` is a hash: `cursor`, where among `logins`
--- the next are; `at`, the time before which nobody needs to look: a second behind the last, and behind
--- the end of a pass a tenth of the age, an hour at most. While tasks wait for the archive none is added.
--- ARGV: shards, request id (not used), how many. Returns how many tasks were left.
+-- Checks some users of the shard, about as many as ARGV says, and continues there the next time;
+-- each worker with an archive calls it every second. `archive_due` is a hash: `cursor` is the
+-- position in `logins`; `at` is the time before which no check is needed: one second after the
+-- last, and after a complete pass a tenth of the age, at most an hour. While tasks wait for the
+-- archive none is added. ARGV: shards, request id (not used), how many. Returns the number of tasks
+-- added.
 local meta, refusal = open_shard('archive', 'archive_age_ms')
 if not meta then
     return refusal
@@ -17,7 +18,8 @@ local STEP_MS, PASS_MS = 1000, 3600000
 local now_ms = time_ms()
 local key = prefix .. 'archive_due'
 local cursor, at = unpack(call('HMGET', key, 'cursor', 'at'))
-if at and now_ms < tonumber(at) and now_ms + PASS_MS >= tonumber(at) then -- else the clock was set back
+if at and now_ms < tonumber(at) and now_ms + PASS_MS >= tonumber(at) then -- otherwise the clock was
+                                                                          -- set back
     return 0
 end
 check_tasks()

@@ -1,7 +1,7 @@
--- archive_erased.lua - the archive has erased a post: the mark that it is to is not needed for long.
+-- archive_erased.lua - the archive has erased a post, so the mark of its deletion can expire.
 --
--- It stays a day, for whoever has read the post there before. ARGV: shards, request id (not used),
--- post id. Returns 1.
+-- The mark is kept for one day, for readers that have read the post from the archive before. ARGV:
+-- shards, request id (not used), post id. Returns 1.
 local meta, refusal = open_shard()
 if not meta then
     return refusal

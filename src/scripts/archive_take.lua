@@ -1,10 +1,10 @@
--- archive_take.lua - which of a user's posts are to go to the archive? Those beyond `profile_max`, and
--- those older than `archive_age_ms`.
+-- archive_take.lua - returns posts of a user to be moved to the archive: those beyond
+-- `profile_max`, and those older than `archive_age_ms`.
 --
--- ARGV: shards, request id (not used), user id, how many at most, the archive's identity. Notes first
--- that the archive may have them: whoever deletes one from now on has it erased there, too. The first
--- archive that takes some is the shard's for good; another one is refused.
--- Returns {{post id, its hash as JSON}, ...}, oldest first; nothing when no more are to go.
+-- ARGV: shards, request id (not used), user id, the maximum number, the archive's identity. First
+-- records that the archive may have the posts: if one is deleted from now on, it is erased there,
+-- too. The first archive that takes posts becomes the archive of the shard; others are refused.
+-- Returns {{post id, its hash as JSON}, ...}, oldest first; empty if there are no more to move.
 local meta, refusal = open_shard('profile_max', 'archive', 'archive_age_ms')
 if not meta then
     return refusal

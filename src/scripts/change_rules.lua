@@ -1,14 +1,16 @@
--- change_rules.lua - rules that a subject keeps for its streams are added and removed.
+-- change_rules.lua - adds and removes stored rules of a subject's streams.
 --
--- `rules:NAME` is a hash: `version`, which rises with each change; `by`, whose change that was; and for
--- each rule its text, by its id. Who changes them says which version was read, so that of two that read
--- the same one, the second is told to read again. Ids are those of the new version: version * 1000 + n.
--- When the last rule has gone, the version stays for KEEP_MS, for those who have streams open.
--- ARGV: shards, request id (not used), NAME, the version that was read, who asks, how many ids follow,
--- those to be removed, and then the texts to be added.
--- Returns {'1', version}: it is done; or {'0', version}: they are others by now.
+-- `rules:NAME` is a hash: `version`, which increases with each change; `by`, a number that
+-- identifies the last change; and the text of each rule by its id. The caller passes the version
+-- that it has read, so that of two changes based on the same version, the second is refused and
+-- must read again. New ids are derived from the new version: version * 1000 + n. When the last rule
+-- is removed, the version is kept for KEEP_MS, for open streams.
+--
+-- ARGV: shards, request id (not used), NAME, the version read, the number that identifies the
+-- change, how many ids follow, these ids, which are removed, and then the texts to add. Returns
+-- {'1', version}: done; or {'0', version}: the rules have changed since.
 local KEEP_MS = 172800000
-local ADDED_MOST = 1000 -- src/database/stream_rules.h, too
+local ADDED_MOST = 1000 -- also in src/database/stream_rules.h
 
 local meta, refusal = open_shard()
 if not meta then

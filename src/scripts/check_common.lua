@@ -1,4 +1,4 @@
--- check_common.lua - which of these are on a user's list? Writes nothing.
+-- check_common.lua - tells which of the given users are on a user's list. Writes nothing.
 --
 -- ARGV: shards, request id (not used), 'followers' or 'following', id of the user, then ids of
 -- users. Returns 1 or 0 for each.

@@ -1,15 +1,15 @@
--- common.lua - what every script begins with.
+-- common.lua - the functions that all scripts share; it precedes each of them.
 --
--- KEYS[1] is the shard's `meta`: it routes the script to its hash slot, and the names of all other
--- keys begin as its own does. ARGV[1] is the number of shards that the caller knows of, ARGV[2] its
--- request id, or empty.
+-- KEYS[1] is the shard's `meta`. It routes the script to the hash slot, and all other keys begin
+-- like it. ARGV[1] is the number of shards that the caller knows, ARGV[2] its request id, or empty.
 --
--- Redis does not roll a script back, so a script decides everything before it writes anything:
--- each key that it will write is read first, with a command of the key's type, which raises
--- WRONGTYPE where another type lives. A refusal is an error reply that begins with a code; the
--- codes are listed in src/call/reply.c.
+-- Redis does not roll back scripts, so a script makes every check before its first write: each key
+-- to be written is read first, with a command of the key's type, which raises WRONGTYPE if the key
+-- has another type. A refusal is an error reply that begins with a code; the codes are listed in
+-- src/call/reply.c.
 --
--- In front of this stands SETTINGS, made of src/database/settings.def: field -> {lowest, highest, default}.
+-- The table SETTINGS precedes this file. It is generated from src/database/settings.def: field ->
+-- {lowest, highest, default}.
 local call = redis.call
 local floor = math.floor
 
@@ -17,7 +17,7 @@ local prefix = string.sub(KEYS[1], 1, -5)
 local shard = tonumber(string.match(prefix, '{(%d+)}'))
 
 local SCHEMA, UPGRADED = '1', '2'
-local FORMS = {homes = true, likes = true} -- of an upgraded database; src/database/forms.c says what they are
+local FORMS = {homes = true, likes = true} -- of an upgraded database; see src/database/forms.c
 local EPOCH_MS = 1767225600000 -- 2026-01-01T00:00:00Z
 local ID_MAX = 9007199254740991
 
@@ -25,7 +25,7 @@ local function refuse(code, text)
     return redis.error_reply(code .. ' ' .. text)
 end
 
--- Ids are exact in a double; tostring() would print them with 14 digits.
+-- Ids are exact in a double, but tostring() would print only 14 digits.
 local function print_id(id)
     return string.format('%.0f', id)
 end
@@ -34,11 +34,11 @@ local function shard_of(id)
     return floor(tonumber(id) / 64) % 64
 end
 
--- In a Redis Cluster a slot is moved key by key, and a script that runs meanwhile finds keys absent
--- that are at the other node. So scripts ask for two keys that never exist: on a slot that is being
--- moved the server answers that with an error, at the node that gives it and at the one that takes it.
--- `sluice shards move` says so in the field `moving` of meta, too, since a replica that is promoted
--- meanwhile knows nothing of it.
+-- In a Redis Cluster a slot is moved key by key, and a script that runs meanwhile does not find the
+-- keys that are at the other node. Therefore scripts access two keys that never exist: while the
+-- slot is being moved, the server answers this with an error, both at the source and at the target
+-- node. `sluice shards move` also sets the field `moving` of meta, because a replica that is
+-- promoted meanwhile does not know that the slot is moving.
 local function refuse_if_moving(target)
     if target then
         return refuse('MOVING', 'the shard is being moved to ' .. target .. '; try again')
@@ -49,12 +49,12 @@ local function refuse_if_moving(target)
     return nil
 end
 
--- The field `pubsub` of meta -> the command that publishes. 'sharded' is a database in a cluster.
+-- The command that publishes, by the field `pubsub` of meta. 'sharded': a database in a cluster.
 local SHARDED = 'sharded'
 local PUBLISH_COMMANDS = {[false] = 'PUBLISH', [SHARDED] = 'SPUBLISH'}
 
--- The field `forms` of meta: names of forms of data in it that programs of before them cannot read, with
--- commas between them. A database that has some has schema 2, which programs of before 0.2 refuse.
+-- The field `forms` of meta: a comma-separated list of storage formats that older programs cannot
+-- read. A database with forms has schema 2, which programs before 0.2 refuse.
 local function check_forms(forms)
     for form in string.gmatch(forms, '[^,]+') do
         if not FORMS[form] then
@@ -64,7 +64,7 @@ local function check_forms(forms)
     return nil
 end
 
--- Why this is no shard of a database that the caller may work on; nil: it is one. All fields of meta.
+-- Why the caller may not work on this shard; nil: it may. The arguments are the fields of meta.
 local function check_shard(schema, shards, pubsub, forms, moving)
     if not schema then
         return refuse('NOTINIT', 'this Redis holds no Sluice database yet')
@@ -85,7 +85,7 @@ local function check_shard(schema, shards, pubsub, forms, moving)
     return pubsub == SHARDED and refuse_if_moving(moving) or nil
 end
 
--- The value of a setting whose field holds `text`, or nil when that is none.
+-- The value of a setting whose field contains `text`, or nil if that is invalid.
 local function read_setting(name, text)
     local lowest, highest, fallback = unpack(SETTINGS[name])
     if not text then
@@ -95,11 +95,11 @@ local function read_setting(name, text)
     return value and value >= lowest and value <= highest and value or nil
 end
 
--- How long a request id is remembered, until when ids are ahead of the machine's clock (see ids_ms), and
--- whether the shard has the form `homes`; open_shard() reads them.
+-- Set by open_shard(): how long a request id is remembered, until when ids are ahead of the
+-- machine's clock (see ids_ms), and whether the shard has the form `homes`.
 local repeat_for_ms, clock_until_ms, has_home_lists
 
--- nil: the field holds no time.
+-- nil: the field does not contain a time.
 local function read_clock_until(text)
     if not text then
         return 0
@@ -108,8 +108,8 @@ local function read_clock_until(text)
     return until_ms and until_ms <= ID_MAX and until_ms or nil
 end
 
--- The settings of the shard by field: those of every write, and those that are named (all of them in
--- src/database/settings.def). Or nil and a refusal.
+-- Returns the settings of the shard by field: those that every write needs, and those named by the
+-- arguments (names as in src/database/settings.def). Or nil and a refusal.
 local function open_shard(...)
     local names = {'log_count', 'log_age_ms', 'repeat_for_ms', ...}
     local fields = call('HMGET', KEYS[1], 'schema', 'shards', 'pubsub', 'forms', 'clock_until',
@@ -134,8 +134,9 @@ local function open_shard(...)
     return meta
 end
 
--- Request ids: the answer to a write is kept under its request id together with a digest of what
--- was asked, so that a repeated request gets the same answer and a reused id is noticed.
+-- Request ids: the answer to a write is stored under its request id, together with a digest of the
+-- request, so that a repeated request gets the same answer, and the reuse of an id for another
+-- request is detected.
 local function request_key()
     return prefix .. 'done:' .. ARGV[2]
 end
@@ -144,8 +145,9 @@ local function request_digest(operation)
     return redis.sha1hex(operation .. '\0' .. table.concat(ARGV, '\0', 3))
 end
 
--- What to answer at once: the kept answer, or a refusal; nil: go on. A kept answer is kept anew: that
--- is a write, so that whoever waits for replicas afterwards (WAIT) waits for all before it.
+-- The answer to return at once: the stored answer, or a refusal; nil: continue. A stored answer is
+-- written again, so that a caller that then waits for replicas (WAIT) waits for everything before
+-- it.
 local function answered(operation)
     local kept = ARGV[2] ~= '' and call('GET', request_key())
     if not kept then
@@ -163,8 +165,8 @@ local function answered(operation)
     return reply
 end
 
--- How many answers are kept, for those who look after the memory: `done_counts` has for each five
--- minutes how many came. It is no part of the write, and must not stop one.
+-- The number of stored answers, for monitoring memory: `done_counts` has the number added in each
+-- five minutes. It is not part of the write, and must not prevent one.
 local KEPT_SLOT_MS = 300000
 
 local function kept_slot()
@@ -176,14 +178,14 @@ local function count_kept()
     if redis.pcall('HINCRBY', key, slot, 1) ~= 1 then
         return
     end
-    for _, old in ipairs(call('HKEYS', key)) do -- the first of a slot: those that are over go
+    for _, old in ipairs(call('HKEYS', key)) do -- the first of a slot removes those that are over
         if tonumber(old) < slot - repeat_for_ms / KEPT_SLOT_MS then
             call('HDEL', key, old)
         end
     end
 end
 
--- As many as have come within `repeat_for_ms`, to five minutes.
+-- The number added within `repeat_for_ms`, rounded to five minutes.
 local function kept_count()
     local counts, first, sum = redis.pcall('HGETALL', prefix .. 'done_counts'), kept_slot(), 0
     first = first - repeat_for_ms / KEPT_SLOT_MS
@@ -193,7 +195,7 @@ local function kept_count()
     return sum
 end
 
--- Ends a write of many things: keeps its answer and returns it. A result is an id, or a refusal.
+-- Ends a write of many items: stores and returns its answer. A result is an id, or a refusal.
 local function answer_all(operation, results)
     if ARGV[2] ~= '' then
         local kept = {}
@@ -207,12 +209,12 @@ local function answer_all(operation, results)
     return {0, unpack(results)}
 end
 
--- The same for a write of one thing.
+-- The same for a write of one item.
 local function answer(operation, id)
     return answer_all(operation, {id})
 end
 
--- The id of the last event in the log, 0 when there has been none.
+-- The id of the last event in the log; 0 if there are none.
 local function last_event()
     local log = prefix .. 'log'
     if call('EXISTS', log) == 0 then
@@ -226,8 +228,8 @@ local function last_event()
     end
 end
 
--- The smallest id of this shard that is greater than `last`: the next of the 64 of its
--- millisecond, or when they are used up the first of the next one.
+-- The smallest id of this shard that is greater than `last`: the next of the 64 of its millisecond,
+-- or if these are used up the first of the next millisecond.
 local function next_after(last)
     if shard_of(last) == shard and last % 64 < 63 then
         return last + 1
@@ -235,25 +237,26 @@ local function next_after(last)
     return (floor(last / 4096) + 1) * 4096 + shard * 64
 end
 
--- Unix time by the machine's clock, which may step.
+-- Unix time by the machine's clock, which may be set back.
 local function time_ms()
     local time = call('TIME')
     return time[1] * 1000 + floor(time[2] / 1000)
 end
 
--- The time that ids are minted by, and that what is compared with ids goes by. It is the machine's
--- but for when that has stepped back: then it goes on from where it was (raise_clock.lua), in all
--- shards alike, at an eighth of the machine's speed, so that they meet at `clock_until`. An eighth leaves
--- a shard 8 ids a millisecond. sl_database_clock_ms() in src/database/database_clock.c is the same.
+-- The time from which ids are minted, and with which times of ids are compared. It is the machine's
+-- time, unless that was set back: then it continues from where it was (raise_clock.lua), the same
+-- in all shards, at an eighth of the normal speed, until both meet at `clock_until`. At this speed
+-- a shard can mint 8 ids in a millisecond. sl_database_clock_ms() in src/database/database_clock.c
+-- computes the same.
 local SLOWER = 8
 
 local function ids_ms(now_ms)
     return math.max(now_ms, clock_until_ms - floor((clock_until_ms - now_ms) / SLOWER))
 end
 
--- What the clock says for `count` events to come, each as {id, ms, now_ms, previous}: ids are
--- greater than every id that the shard has given or logged, however the machine's clock has
--- stepped. Or nil and a refusal.
+-- Ids and times for `count` new events, each as {id, ms, now_ms, previous}. The ids are greater
+-- than every id that the shard has minted or logged, even if the machine's clock was set back. Or
+-- nil and a refusal.
 local function read_clocks(count)
     local now_ms = ids_ms(time_ms())
     local previous = last_event()
@@ -279,13 +282,14 @@ local function read_clocks(count)
     return clocks
 end
 
--- The same for one, an event or not.
+-- The same for one, which need not be an event.
 local function read_clock()
     local clocks, refusal = read_clocks(1)
     return clocks and clocks[1], refusal
 end
 
--- Days to year, month, day after Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms".
+-- Converts days to year, month, day by Howard Hinnant, "chrono-Compatible Low-Level Date
+-- Algorithms".
 local function rfc3339(ms)
     local day_ms = ms % 86400000
     local days = (ms - day_ms) / 86400000 + 20454 + 719468 -- since 0000-03-01
@@ -303,7 +307,7 @@ local function rfc3339(ms)
         day_ms % 1000)
 end
 
--- Are these, and the two behind, counters?
+-- Whether the field at `first` and the two after it are counters.
 local function are_numbers(fields, first)
     for i = first, first + 2 do
         if not fields[i] or not string.find(fields[i], '^%d+$') then
@@ -313,7 +317,7 @@ local function are_numbers(fields, first)
     return true
 end
 
--- A user as {id, login, name, ...} by '=ID' or '@FOLDED LOGIN', or nil and a refusal.
+-- Reads a user given as '=ID' or '@FOLDED LOGIN', as {id, login, name, ...}; or nil and a refusal.
 local function read_user(who)
     local id = string.sub(who, 2)
     if string.sub(who, 1, 1) == '@' then
@@ -334,12 +338,13 @@ local function read_user(who)
 end
 
 
--- Followers. A user's followers are one set, kept in parts when they are very many: `followers:ID`,
--- the open part, takes new ones. Grown to `followers_part` it is renamed to `followers:ID:LAST`, LAST
--- being the newest follow in it, and noted in `follower_parts:ID`; so a part holds the follows behind
--- the LAST before its own. To add, to remove and to ask for somebody costs a look at each part.
+-- Followers. The followers of a user are one sorted set, which is split into parts if it is very
+-- large. `followers:ID`, the open part, takes new ones. When it reaches `followers_part` it is
+-- renamed to `followers:ID:LAST`, where LAST is the newest follow in it, and recorded in
+-- `follower_parts:ID`; so a part contains the follows after the LAST of the part before. Adding,
+-- removing and looking up need one access to each part.
 
--- Their keys, newest part first, each with its LAST (none: the open one).
+-- The keys of the parts, newest first, each with its LAST (none for the open part).
 local function follower_parts(user)
     local name = prefix .. 'followers:' .. user
     local parts = {{key = name}}
@@ -360,7 +365,7 @@ local function follower_since(user, follower)
     return nil
 end
 
--- Reads the followers newest first, as zset_range does.
+-- Reads the followers newest first, like zset_range.
 local function follower_range(user)
     return function(before, count)
         local found = {}
@@ -378,7 +383,7 @@ local function follower_range(user)
     end
 end
 
--- Both write, and count what they change. Ask follower_since() first, which raises WRONGTYPE.
+-- Both write and update the counters. Call follower_since() before, which raises WRONGTYPE.
 local function remove_follower(user, follower)
     for _, part in ipairs(follower_parts(user)) do
         if call('ZREM', part.key, follower) == 1 then
@@ -391,7 +396,7 @@ local function remove_follower(user, follower)
     end
 end
 
--- By the follow `id`, in the stead of an older one.
+-- Adds the follow `id`, which replaces an older one.
 local function add_follower(meta, user, follower, id)
     local key = prefix .. 'followers:' .. user
     local index = prefix .. 'follower_parts:' .. user
@@ -406,8 +411,8 @@ local function add_follower(meta, user, follower, id)
     call('HINCRBY', prefix .. 'user:' .. user, 'followers', 1)
 end
 
--- Takes from a sorted set of things that are remembered for a time what is older than `score`, some at
--- a time: each that comes makes room for more than itself, and no call takes long.
+-- Removes entries older than `score` from a sorted set of things that are remembered for a time. A
+-- few at a time: each call removes more than it adds, and none takes long.
 local function forget_until(key, score)
     local count = math.min(call('ZCOUNT', key, '-inf', score), 100)
     if count > 0 then
@@ -415,28 +420,30 @@ local function forget_until(key, score)
     end
 end
 
--- Who may see a post. The one rule: whatever reads or pushes posts asks may_see(), in the shard of
--- the post's author, which has all that it takes. What gateways go by is sl_audience_allows() in
--- src/model/audience.h, for the audience, and the lists of their readers for the rest.
+-- Visibility of posts. This is the only rule: everything that reads or pushes posts calls
+-- may_see(), in the shard of the post's author, which has all data that it needs. Gateways use
+-- sl_audience_allows() in src/model/audience.h for the audience, and the lists of their readers for
+-- the rest.
 
--- What everybody may know of an audience.
+-- The part of an audience that everybody may know.
 local function audience_kind(audience)
     return string.match(audience or 'public', '^[^:]*')
 end
 
--- Does an audience like 'only:1,2' list the user?
+-- Whether an audience like 'only:1,2' lists the user.
 local function is_listed(audience, user)
     local list = string.match(audience, ':(.*)$')
     return list ~= nil and string.find(',' .. list .. ',', ',' .. user .. ',', 1, true) ~= nil
 end
 
--- Does the author hide from the reader, or has the reader muted the author?
+-- Whether the author hides from the reader, or the reader has muted the author.
 local function is_out_of_sight(author, reader)
     return call('SISMEMBER', prefix .. 'hidden_from:' .. author, reader) == 1
         or call('SISMEMBER', prefix .. 'muted_by:' .. author, reader) == 1
 end
 
--- The audience's part of the rule, for a reader who is not the author; '' is somebody unknown.
+-- The part of the rule that concerns the audience, for a reader who is not the author; '' is an
+-- anonymous reader.
 local function audience_allows(audience, author, reader)
     local kind = audience_kind(audience)
     if kind == 'public' then
@@ -455,17 +462,18 @@ local function audience_allows(audience, author, reader)
     return false
 end
 
--- `post` needs `user` and `audience`; `reader` is a user's id, '' for somebody unknown, or '*' for
--- the site itself, which sees everything. `is_out`: is_out_of_sight, or what somebody who asks often
--- knows of it already.
+-- Whether the reader may see the post, which needs `user` and `audience`. `reader` is a user's id,
+-- '' for an anonymous reader, or '*' for the site itself, which sees everything. `is_out`:
+-- is_out_of_sight, or a variant that caches results.
 local function may_see(reader, post, is_out)
     return reader == post.user or reader == '*'
         or (audience_allows(post.audience or 'public', post.user, reader)
             and not (is_out or is_out_of_sight)(post.user, reader))
 end
 
--- Whose is a post, for others that refer to it? Those who may see the one need not see the other:
--- of a post that is not public they keep the id alone, and nobody reposts it. nil: that.
+-- The author of a post, for posts that refer to it. Readers of those posts need not be allowed to
+-- see this one: a reference to a post that is not public contains only its id, and such a post
+-- cannot be reposted. nil: not public.
 local function named_author(post)
     if audience_kind(post.audience) == 'public' then
         return {post.user, post.login}
@@ -489,13 +497,13 @@ local function privacy_sets(operation, user, target)
     return prefix .. 'mutes:' .. user, prefix .. 'muted_by:' .. target
 end
 
--- cjson escapes every / as well, which JSON allows but nobody wants to read or to pay for.
+-- cjson also escapes every /, which JSON allows but is longer and harder to read.
 local function quote(text)
     return (string.gsub(cjson.encode(text), '\\/', '/'))
 end
 
--- How a user that read_user() found is answered to a read. The last is what the user says of
--- itself, as members of JSON; the one before it the change by which that, or the login, came.
+-- The row with which reads return a user found by read_user(). Its last element is the profile as
+-- JSON members; the one before is the id of the change that set profile or login last.
 local function user_row(user)
     local profile = {}
     for _, name in ipairs({'bio', 'avatar'}) do
@@ -510,7 +518,8 @@ local function user_row(user)
         user.following, user.posts, user.version or '0', table.concat(profile, ',')}
 end
 
--- The same without what seldom changes, for readers who have a cache (src/cache/cached_rows.h). nil: no user.
+-- The same without what seldom changes, for readers with a cache (src/cache/cached_rows.h). nil: no
+-- such user.
 local function bare_user_row(id)
     local fields = call('HMGET', prefix .. 'user:' .. id, 'name', 'followers', 'following', 'posts',
         'version')
@@ -529,7 +538,7 @@ local function user_json(user)
     return json .. '}'
 end
 
--- Members of a post behind its text, in the order of the event; `true`: kept as JSON already.
+-- The members of a post after its text, in the order of the event; `true`: already stored as JSON.
 local POST_MEMBERS = {
     {'lang'}, {'created_at'}, {'geo', true}, {'place', true}, {'reply_to', true},
     {'repost_of', true}, {'quote_of', true}, {'urls', true}, {'media', true}, {'source'},
@@ -550,7 +559,7 @@ local function post_json(post, user)
     return table.concat(parts)
 end
 
--- A post as in its hash, or nil and a refusal.
+-- Reads a post from its hash, or returns nil and a refusal.
 local function read_post(id)
     local fields = call('HGETALL', prefix .. 'post:' .. id)
     if #fields == 0 then
@@ -566,7 +575,7 @@ local function read_post(id)
     return post
 end
 
--- The same if the reader may see it; for others it is not there.
+-- The same for a post that the reader may see; other posts are treated as missing.
 local function find_post(id, reader)
     local post, refusal = read_post(id)
     if post and not may_see(reader, post) then
@@ -575,9 +584,9 @@ local function find_post(id, reader)
     return post, refusal
 end
 
--- How a post that the reader may see is answered to a read: {id, JSON, likes, comments}. The JSON is
--- that of its event, with the name that the author has now, and for others than the author without
--- the list of its audience.
+-- The row with which reads return a post that the reader may see: {id, JSON, likes, comments}. The
+-- JSON is that of its event with the author's current name, and for readers other than the author
+-- without the list of its audience.
 local function post_row(post, reader)
     if reader ~= post.user and reader ~= '*' then
         post.audience = audience_kind(post.audience)
@@ -588,22 +597,22 @@ local function post_row(post, reader)
         call('ZCARD', prefix .. 'comments:' .. post.id)}
 end
 
--- A row of a public post without what never changes, for readers who have a cache (src/cache/cached_rows.h):
--- {id, author, author's login, name, likes, comments}.
+-- The row of a public post without what never changes, for readers with a cache
+-- (src/cache/cached_rows.h): {id, author, author's login, name, likes, comments}.
 local function bare_row(post)
     local author = call('HMGET', prefix .. 'user:' .. post.user, 'login', 'name')
     return {post.id, post.user, author[1] or '', author[2] or '',
         call('ZCARD', prefix .. 'likes:' .. post.id), call('ZCARD', prefix .. 'comments:' .. post.id)}
 end
 
--- As much of a post as decides who may see it, or nil.
+-- The fields of a post that decide who may see it, or nil.
 local function bare_post(id)
     local fields = call('HMGET', prefix .. 'post:' .. id, 'user', 'audience')
     return fields[1] and {id = id, user = fields[1], audience = fields[2] or 'public'} or nil
 end
 
--- The row of a post that the reader may see: for `is_bare` a bare one where the post is public, else
--- a whole one. nil: it may not be seen; false: there is none. `is_out` as in may_see().
+-- The row of a post that the reader may see: with `is_bare` a bare one if the post is public, else
+-- a complete one. nil: the reader may not see it; false: there is none. `is_out` as in may_see().
 local function seen_row(id, reader, is_bare, is_out)
     local post = is_bare and bare_post(id)
     if not post or post.audience ~= 'public' then
@@ -616,20 +625,21 @@ local function seen_row(id, reader, is_bare, is_out)
     return may_see(reader, post, is_out) and (is_bare and bare_row or post_row)(post, reader) or nil
 end
 
--- The archive: posts beyond `profile_max`, on disk (src/archive/archive.h), where workers move them. The
--- user's `posts` counts both: those of the profile and those that only the archive has.
+-- The archive: posts beyond `profile_max` are moved to disk by workers (src/archive/archive.h). The
+-- user's `posts` counts both those in the profile and those that only the archive has.
 
 -- The newest of the user's posts that the archive may have; 0: it has none.
 local function archived_until(user)
     return tonumber(call('GET', prefix .. 'archived:' .. user) or '0')
 end
 
--- Is the post deleted, but the archive may have it? Erasing it there is a task of its own.
+-- Whether the post is deleted but the archive may still have it, until a task erases it there.
 local function is_erased(id)
     return call('ZSCORE', prefix .. 'erased', id) and true or false
 end
 
--- A post as the archive keeps it, or nil and a refusal. `id`: which it must be; nil: whichever it is.
+-- Parses a post in the form stored by the archive, or returns nil and a refusal. `id`: the id that
+-- it must have; nil: any.
 local function archived_post(json, id)
     local is_good, post = pcall(cjson.decode, json)
     if not is_good or type(post) ~= 'table' or not post.id or not post.user or not post.text then
@@ -644,31 +654,33 @@ local function archived_post(json, id)
     return post
 end
 
--- Tasks: what a script cannot do itself, because it belongs to another shard or takes long. The
--- stream `tasks` of the shard is the outbox: a task is left there in the script that makes it
--- necessary, and workers (src/tasks/worker.h) run it, at least once and in any order. So a task changes
--- nothing the second time, nor behind a newer one about the same pair (is_outdated).
+-- Tasks: work that a script cannot do itself, because it belongs to another shard or takes long.
+-- The stream `tasks` of the shard is the outbox: a script adds a task in the same step in which the
+-- task becomes necessary, and workers (src/tasks/worker.h) run it, at least once and in any order.
+-- So a task must change nothing when it runs again, or after a newer one about the same pair
+-- (is_outdated).
 local TASK_GROUP = 'workers'
-local APPLIED_TTL_MS = 604800000 -- how long a task may be late: a week
+local APPLIED_TTL_MS = 604800000 -- how late a task may run: a week
 
--- Raises WRONGTYPE before the first write of a script that will enqueue().
+-- Raises WRONGTYPE. Call it before the first write of a script that calls enqueue().
 local function check_tasks()
     call('XLEN', prefix .. 'tasks')
 end
 
--- Leaves a task of this kind (src/tasks/task_kinds.c) for the operation `id`; then names and values.
+-- Adds a task of this kind (src/tasks/task_kinds.c) for the operation `id`, with fields as names
+-- and values.
 local function enqueue(kind, id, ...)
     call('XADD', prefix .. 'tasks', '*', 'task', kind, 'id', id, ...)
 end
 
--- Forgets a task, whoever holds it. Returns 1, or 0 when there was none.
+-- Removes a task, whoever holds it. Returns 1, or 0 if there was none.
 local function end_task(entry)
     call('XACK', prefix .. 'tasks', TASK_GROUP, entry)
     call('DEL', prefix .. 'task:' .. entry)
     return call('XDEL', prefix .. 'tasks', entry)
 end
 
--- Makes the shard's consumer group where there is none.
+-- Creates the shard's consumer group if there is none.
 local function make_task_group()
     local made = redis.pcall('XGROUP', 'CREATE', prefix .. 'tasks', TASK_GROUP, '0', 'MKSTREAM')
     if made.err and not string.find(made.err, '^BUSYGROUP') then
@@ -676,20 +688,20 @@ local function make_task_group()
     end
 end
 
--- One task of a pair, as in follow and unfollow of `b` by `a`: is `id` older than, or the same as,
--- the last that was applied here? `kind` is one for all tasks that undo each other.
+-- For tasks about a pair, such as follow and unfollow of `b` by `a`: whether `id` is not newer than
+-- the last one applied here. `kind` is the same for all tasks that undo each other.
 local function is_outdated(kind, a, b, id)
     local last = call('GET', prefix .. 'applied:' .. kind .. ':' .. a .. ':' .. b)
     return last and tonumber(last) >= tonumber(id)
 end
 
--- A write: remembers `id` as the last that was applied to the pair.
+-- Writes: records `id` as the last one applied to the pair.
 local function note_applied(kind, a, b, id)
     call('SET', prefix .. 'applied:' .. kind .. ':' .. a .. ':' .. b, id, 'PX', APPLIED_TTL_MS)
 end
 
--- Comments: a post is listed with the post that it answers, its `parent`, in the parent's shard; what
--- lives elsewhere is told by a task. Raises WRONGTYPE before the first write.
+-- Comments: a post is listed with the post that it replies to, its `parent`, in the parent's shard.
+-- A task informs another shard. Raises WRONGTYPE before the first write.
 local function check_comment(parent)
     if shard_of(parent) == shard then
         call('ZCARD', prefix .. 'comments:' .. parent)
@@ -698,7 +710,8 @@ local function check_comment(parent)
     end
 end
 
--- Writes; `operation` is 'comment' or 'uncomment', `id` its own. A post that is gone is not answered.
+-- Writes. `operation` is 'comment' or 'uncomment', `id` that of the operation. No effect if the
+-- parent is deleted.
 local function change_comment(operation, id, parent, comment)
     if shard_of(parent) ~= shard then
         enqueue(operation, id, 'parent', parent, 'comment', comment)
@@ -711,9 +724,10 @@ local function change_comment(operation, id, parent, comment)
     end
 end
 
--- Without an archive posts beyond `profile_max` may be dropped (profile_rest). Which, when the author
--- posts one more: {{id, parent}, ...}, the oldest; some at a time, so that a limit that has fallen far is
--- reached over the next posts. Raises WRONGTYPE before the first write. What the archive may have is left.
+-- Without an archive, posts beyond `profile_max` may be dropped (profile_rest). Returns those to
+-- drop when the author creates another post: {{id, parent}, ...}, the oldest ones; only a few at a
+-- time, so that a limit that was lowered a lot is reached over the next posts. Raises WRONGTYPE
+-- before the first write. Posts that the archive may have are kept.
 local DROPS, DROP_MOST = 2, 20
 
 local function posts_to_drop(meta, author)
@@ -737,7 +751,7 @@ local function posts_to_drop(meta, author)
     return found
 end
 
--- Writes. No event tells of it: it is no deletion by the author.
+-- Writes. There is no event, because the author did not delete the posts.
 local function drop_posts(found, author, operation_id)
     for _, post in ipairs(found) do
         local id, parent = unpack(post)
@@ -759,7 +773,7 @@ local function oldest_to_stay(meta)
     return math.max(0, oldest_ms) * 4096
 end
 
--- Is `id` on the list 'followers' or 'following' of a user of this shard?
+-- Whether `id` is on the list 'followers' or 'following' of a user of this shard.
 local function is_on_list(name, user, id)
     if name == 'followers' then
         return follower_since(user, id) ~= nil
@@ -767,8 +781,8 @@ local function is_on_list(name, user, id)
     return call('ZSCORE', prefix .. 'following:' .. user, id) and true or false
 end
 
--- Writes: the list of what a user of this shard likes. It is noted before the like, and taken back before
--- the end of it, so that it may hold a post too many, which whoever reads it asks about.
+-- Writes: the list of what a user of this shard likes. It is changed before the like is made, and
+-- also before it is removed, so the list may contain a post too many, which readers must check.
 local function change_liked(operation, user, post, id)
     if operation == 'like' then
         call('ZADD', prefix .. 'liked:' .. user, id, post)
@@ -778,15 +792,15 @@ local function change_liked(operation, user, post, id)
 end
 
 -- Reads a sorted set newest first: up to `count` members with a score below `before` ('+inf' or
--- '(SCORE'), each with its score behind it.
+-- '(SCORE'), each followed by its score.
 local function zset_range(key)
     return function(before, count)
         return call('ZREVRANGEBYSCORE', key, before, '-inf', 'WITHSCORES', 'LIMIT', 0, count)
     end
 end
 
--- Reads a set of ids in the same form, greatest first; an id is its own position. Goes through the whole
--- set, as whoever reads a home timeline does.
+-- Reads a set of ids in the same form, greatest first; an id is its own position. Reads the whole
+-- set, which reads of home timelines do as well.
 local function set_range(key)
     return function(before, count)
         local members, found = call('SMEMBERS', key), {}
@@ -807,8 +821,8 @@ local function set_range(key)
     end
 end
 
--- A page of what `range` reads: up to `limit` of the rows that `row_of(member, score)` makes. What
--- it makes none of is passed over, so that only the page behind the end has no rows.
+-- A page of what `range` reads: up to `limit` rows made by `row_of(member, score)`. Members for
+-- which it returns none are skipped, so only a page after the end is empty.
 local function read_page(range, before, limit, row_of)
     local rows = {}
     before = before == '+inf' and before or '(' .. before
@@ -826,14 +840,14 @@ local function read_page(range, before, limit, row_of)
     return rows
 end
 
--- The first write of every script: the id is given away now.
+-- The first write of every script: uses up the id.
 local function take_id(clock)
     call('SET', prefix .. 'clock', clock.id)
 end
 
--- Takes from the log what is beyond its limits, in whole nodes of the stream (100 entries at most,
--- fewer when they are long) and at most 10,000 entries at a time: a limit that has fallen far is
--- reached over the next events, and no call takes long. Costs nothing while nothing is to be taken.
+-- Trims the log to its limits, in whole nodes of the stream (at most 100 entries, fewer if they are
+-- long) and at most 10,000 entries at a time: a limit that was lowered a lot is reached over the
+-- next events, and no call takes long. Costs nothing if there is nothing to trim.
 local function trim_log(meta, now_ms)
     local log = prefix .. 'log'
     local oldest = math.max(0, now_ms - EPOCH_MS - meta.log_age_ms) * 4096
@@ -841,7 +855,7 @@ local function trim_log(meta, now_ms)
     call('XTRIM', log, 'MINID', '~', print_id(oldest))
 end
 
--- Logs and publishes the event that this script is about; `body` are its members behind `at`.
+-- Logs and publishes the event of this script; `body` contains its members after `at`.
 local function emit(meta, clock, kind, body)
     local json = '{"id":"' .. clock.id .. '","type":"' .. kind .. '","at":"'
         .. rfc3339(clock.ms) .. '",' .. body .. '}'

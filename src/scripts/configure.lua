@@ -1,7 +1,7 @@
 -- configure.lua - changes one setting of the shard.
 --
--- ARGV: shards, request id (not used), field, value; without a value it is the default again.
--- Returns {}. It works where the setting, or another one, is damaged.
+-- ARGV: shards, request id (not used), field, value; without a value the setting is reset to its
+-- default. Returns {}. It also works if a setting is damaged.
 local refusal = check_shard(unpack(call('HMGET', KEYS[1], 'schema', 'shards', 'pubsub', 'forms', 'moving')))
 if refusal then
     return refusal

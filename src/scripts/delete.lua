@@ -1,14 +1,15 @@
--- delete.lua - an author takes a post back.
+-- delete.lua - an author deletes a post.
 --
--- Runs in the shard of the post, which is its author's. ARGV: shards, request id, who asks ('=ID',
--- '@FOLDED LOGIN', or '-' for a login of another shard), post id, and if the caller has found it in
--- the archive, the post as that keeps it. Returns {repeated, event id}. Who may not see the post is
--- told that there is none.
+-- Runs in the shard of the post, which is that of its author. ARGV: shards, request id, the user
+-- ('=ID', '@FOLDED LOGIN', or '-' for a login of another shard), post id, and if the caller has
+-- found it in the archive, the post as stored there. Returns {repeated, event id}. Users who may
+-- not see the post are told that there is none.
 local meta, refusal = open_shard('timeline', 'push_at_once')
 if not meta then
     return refusal
 end
-local archived = table.remove(ARGV, 5) -- the request is the same with it and without
+local archived = table.remove(ARGV, 5) -- the digest of the request must be the same with and
+                                       -- without it
 local before = answered('delete')
 if before then
     return before
@@ -60,7 +61,7 @@ local removed = call('ZREM', profile, id)
 if is_archived then
     removed = 1
 end
-call('HINCRBY', prefix .. 'user:' .. author.id, 'posts', 0 - removed) -- -0 would print as such
+call('HINCRBY', prefix .. 'user:' .. author.id, 'posts', 0 - removed) -- -0 would be printed as such
 if may_be_archived then
     call('ZADD', prefix .. 'erased', '+inf', id)
     enqueue('unarchive', clock.id, 'post', id)

@@ -1,7 +1,7 @@
--- dictionary_withdraw.lua - nothing is compressed with the dictionary any more, and nobody is given it.
+-- dictionary_withdraw.lua - withdraws a dictionary: it is no longer used or given to clients.
 --
--- ARGV: shards, request id (not used), its id. Its entry in the list stays, so that the id is never used
--- again. Returns 1, or 0 when it had been withdrawn before.
+-- ARGV: shards, request id (not used), its id. Its entry in the list stays, so that the id is never
+-- used again. Returns 1, or 0 if it had been withdrawn before.
 local meta, refusal = open_shard()
 if not meta then
     return refusal

@@ -1,9 +1,9 @@
 -- fan_out.lua - pushes a post to a batch of its author's followers, or takes it back from them.
 --
--- Runs in the shard of the author; does those who live here and names the others.
+-- Runs in the shard of the author; processes the followers of this shard and returns the others.
 -- ARGV: shards, request id (not used), 'push' or 'take_back', post, author, before ('+inf' or a
--- score), how many followers. Returns {where the next page is ('' for none), followers elsewhere, each
--- with its follow}.
+-- score), number of followers. Returns {position of the next batch ('' for none), followers
+-- elsewhere, each with its follow}.
 local meta, refusal = open_shard('timeline', 'home_size')
 if not meta then
     return refusal

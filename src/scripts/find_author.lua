@@ -1,7 +1,7 @@
--- find_author.lua - whose post is that, for somebody who wants to refer to it? Writes nothing.
+-- find_author.lua - the author of a post, for a post that refers to it. Writes nothing.
 --
--- ARGV: shards, request id (not used), reader, post id. Returns {user id, login}, or {} when nobody
--- is to be named.
+-- ARGV: shards, request id (not used), reader, post id. Returns {user id, login}, or {} if the post
+-- is not public.
 local meta, refusal = open_shard()
 if not meta then
     return refusal

@@ -1,11 +1,11 @@
--- follow.lua - a user follows others, or ends it: one or many.
+-- follow.lua - a user follows or unfollows one or more others.
 --
--- Runs in the shard of the user. Targets of the same shard are changed here; for one elsewhere a
--- task tells its shard, and the caller says what the event is to call it.
--- ARGV: shards, request id, 'follow' or 'unfollow', user, then three for each target: '=ID',
--- '@FOLDED LOGIN', or '-' for one that the caller has not found; and for a target elsewhere its
--- login and name, both may be empty.
--- Returns {repeated, and for each target: event id, 0 when nothing was to be changed, or why not}.
+-- Runs in the shard of the user. Targets in the same shard are changed here. For others a task
+-- informs their shard, and the caller supplies login and name for the event. ARGV: shards, request
+-- id, 'follow' or 'unfollow', user, then three for each target: '=ID', '@FOLDED LOGIN', or '-' for
+-- one that the caller has not found; and for a target elsewhere its login and name, both may be
+-- empty. Returns {repeated, and for each target: event id, 0 if nothing had to be changed, or an
+-- error}.
 local meta, refusal = open_shard('following_max', 'followers_part')
 if not meta then
     return refusal
@@ -41,7 +41,7 @@ local function find_target(who, login, name)
     return {id = id, login = login ~= '' and login or nil, name = name ~= '' and name or nil}
 end
 
--- First all is decided: a result for each target, none yet for those in `changes`.
+-- Decide everything first: a result for each target, except those in `changes`.
 local results, changes, decided = {}, {}, {}
 
 local function decide(target)

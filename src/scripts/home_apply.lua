@@ -1,7 +1,8 @@
--- home_apply.lua - pushes a post of another shard to readers of this one, or takes it back from them.
+-- home_apply.lua - pushes a post of another shard to readers of this one, or takes it back from
+-- them.
 --
--- ARGV: shards, request id (not used), 'push' or 'take_back', post, author, id of the operation, then
--- the readers, each with the follow by which the author's shard knows of it. Returns 1.
+-- ARGV: shards, request id (not used), 'push' or 'take_back', post, author, id of the operation,
+-- then the readers, each with the follow by which the author's shard knows it. Returns 1.
 local meta, refusal = open_shard('home_size')
 if not meta then
     return refusal

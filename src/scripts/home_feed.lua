@@ -1,13 +1,12 @@
--- home_feed.lua - what this shard has of a home timeline of another, or what a task is to read in.
+-- home_feed.lua - this shard's part of a home timeline of another shard, for a read or a task.
 -- Writes nothing.
 --
 -- ARGV: shards, request id (not used), reader's id, before ('+inf' or '(ID'), after ('-inf' or
--- '(ID'), limit, form of the rows (see view_of), 1 to be told which authors are settled, number of
--- posts, the posts, then the authors.
--- Returns {id above which the posts of the authors are all there are, how many of them come before
--- the page, settled authors, each with the follow by which this shard knows of it ('0': none is
--- needed), rows (see read_part)}. A settled author pushes to the reader from now on, as far as this
--- shard knows.
+-- '(ID'), limit, form of the rows (see view_of), 1 to return which authors are settled, number of
+-- posts, the posts, then the authors. Returns {id above which the posts of the authors are
+-- complete, how many of them come before the page, settled authors, each with the follow by which
+-- this shard knows the reader ('0': none is needed), rows (see read_part)}. A settled author pushes
+-- to the reader from now on, as far as this shard knows.
 local meta, refusal = open_shard('timeline')
 if not meta then
     return refusal

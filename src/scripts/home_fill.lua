@@ -1,10 +1,10 @@
--- home_fill.lua - puts what a task has read onto a reader's home timeline.
+-- home_fill.lua - adds the posts that a backfill task has read to a reader's home timeline.
 --
--- ARGV: shards, request id (not used), reader's id, version, 1 when all is read in anew, and the floor
--- (all as home_missing.lua said); id above which the posts are all there are; number of what follows
--- for authors that are settled, these with their follows (see home_feed.lua), number of authors that
--- are not, these, then the posts, id and author in turn.
--- Returns 1, or 0 when there has been a change meanwhile: then nothing is.
+-- ARGV: shards, request id (not used), reader's id, version, 1 if everything was read again, and
+-- the floor (all as returned by home_missing.lua); id above which the posts are complete; the
+-- number of the following elements for settled authors, these with their follows (see
+-- home_feed.lua), number of authors that are not settled, these, then the posts, id and author in
+-- turn. Returns 1, or 0 if there was a change meanwhile, in which case nothing is written.
 local meta, refusal = open_shard('timeline', 'home_size')
 if not meta then
     return refusal
@@ -17,7 +17,7 @@ call('ZCARD', prefix .. 'gone')
 
 local at = 8
 local function take_list()
-    local list = {} -- without unpack(), which Lua's stack bounds to some 8,000
+    local list = {} -- not with unpack(), which Lua's stack limits to about 8,000
     for i = at + 1, at + tonumber(ARGV[at]) do
         list[#list + 1] = ARGV[i]
     end
@@ -30,7 +30,7 @@ local state = read_home_state(meta, reader)
 if not state or state.version ~= version or (state.floor or '') ~= floor_before then
     return 0
 end
--- Who was settled by a follow that is not the reader's of now is not.
+-- An author who was settled by a follow that is no longer the reader's current one is not settled.
 local outdated = {}
 for i = 1, #settled, 2 do
     local author, since = settled[i], settled[i + 1]

@@ -1,5 +1,5 @@
--- home_gain.lua - the shard of an author has caught up: it knows by now that the reader follows, or has
--- ended to mute, the author. What was posted while it did not was not pushed, and is read in.
+-- home_gain.lua - the shard of an author knows now that the reader follows, or has unmuted, the
+-- author. What was posted before was not pushed and must be read in.
 --
 -- ARGV: shards, request id (not used), reader's id, author's id. Returns 1.
 local meta, refusal = open_shard()

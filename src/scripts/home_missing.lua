@@ -1,8 +1,8 @@
--- home_missing.lua - what is to be read into a reader's home timeline? Writes nothing.
+-- home_missing.lua - what must be read into a reader's home timeline. Writes nothing.
 --
--- ARGV: shards, request id (not used), reader's id.
--- Returns {} for nothing, or {version, 1 when all is read in anew, floor as it is ('' for none), size
--- of a timeline, id above which to read, the authors to read, the authors that are not to be read}.
+-- ARGV: shards, request id (not used), reader's id. Returns {} for nothing, or {version, 1 if
+-- everything must be read again, the current floor ('' for none), size of a timeline, id above
+-- which to read, the authors to read, the authors that need not be read}.
 local meta, refusal = open_shard('timeline', 'home_size')
 if not meta then
     return refusal
@@ -20,7 +20,7 @@ elseif #authors == 0 then
     return {}
 end
 
--- Those who are merged in by reads are never read in.
+-- Authors who are merged by reads are never read in.
 local wanted, merged = {}, {}
 for _, author in ipairs(keep_wanted(reader, authors)) do
     local is_left = meta.timeline == HYBRID and author ~= reader

@@ -1,13 +1,12 @@
--- home_read.lua - a page of a home timeline: what this shard has of it, and whom else to ask.
+-- home_read.lua - a page of a home timeline: this shard's part of it, and whom else to ask.
 --
--- Runs in the shard of the reader, who counts as active from now on.
--- ARGV: shards, request id (not used), reader ('=ID' or '@FOLDED LOGIN'), before ('+inf' or '(ID'),
--- after ('-inf' or '(ID'), limit, form of the rows (see view_of), 1 when only what is kept is wanted
--- (the authors have been asked before).
--- Returns {reader's id, size of a timeline, id above which the kept posts are all there are, how many
--- posts come before the page (at most), id above which those of authors of this shard are all there
--- are, these authors; authors to ask; authors to ask for what is older than is kept, from where on;
--- kept posts to ask for; rows (see read_part)}.
+-- Runs in the shard of the reader, who counts as active from now on. ARGV: shards, request id (not
+-- used), reader ('=ID' or '@FOLDED LOGIN'), before ('+inf' or '(ID'), after ('-inf' or '(ID'),
+-- limit, form of the rows (see view_of), 1 if only the stored part is wanted, because the authors
+-- have been asked before. Returns {reader's id, size of a timeline, id above which the stored posts
+-- are complete, how many posts come before the page (at most), id above which those of authors of
+-- this shard are complete, these authors; authors to ask; authors to ask for what is older than the
+-- stored part, from where on; stored posts to ask for; rows (see read_part)}.
 local FEED_AUTHORS = 250
 
 local meta, refusal = open_shard('timeline', 'home_size', 'home_away_ms')
@@ -25,7 +24,7 @@ local active, home, behind = home_keys(reader)
 check_home(reader)
 check_tasks()
 
--- Makes the reader active: from now on posts are pushed. The rest is left to a task.
+-- Makes the reader active: from now on posts are pushed. A task does the rest.
 local function be_active()
     local state = read_home_state(meta, reader)
     local clock, damage = read_clock()
@@ -57,7 +56,7 @@ if meta.timeline ~= PULL then
     end
 end
 
--- What is kept.
+-- The stored part.
 local kept, kept_until, newer = {}, 0, 0
 local posts, elsewhere, entry_of = {}, {}, {}
 local is_end = true
@@ -73,14 +72,14 @@ if state and state.floor then
     kept_until = is_end and 0 or entry_post(kept[#kept]) - 1
 end
 
--- Whom to ask.
+-- The authors to ask.
 local asked, pushed = home_authors(meta, reader, state)
 local below = state and tonumber(state.floor or 0) or 0
 if not is_end or below == 0 then
     pushed = {}
 end
 if not only_kept and before ~= '+inf' and below >= tonumber(string.sub(before, 2)) - 1 then
-    for _, author in ipairs(pushed) do -- nothing of this page is kept
+    for _, author in ipairs(pushed) do -- nothing of this page is stored
         asked[#asked + 1] = author
     end
     pushed = {}

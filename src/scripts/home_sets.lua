@@ -1,7 +1,7 @@
--- home_sets.lua - what decides whose posts belong on a user's home stream. Writes nothing.
+-- home_sets.lua - the sets that decide whose posts belong on a user's home stream. Writes nothing.
 --
--- ARGV: shards, request id (not used), user's id.
--- Returns ids: {those followed, those who hide from the user, those muted}.
+-- ARGV: shards, request id (not used), user's id. Returns ids: {followed users, users who hide from
+-- the user, muted users}.
 local meta, refusal = open_shard()
 if not meta then
     return refusal

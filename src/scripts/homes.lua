@@ -1,24 +1,24 @@
--- homes.lua - home timelines: behind common.lua, what every script begins with, too.
+-- homes.lua - home timelines. Like common.lua, which comes before it, it precedes every script.
 --
--- A home timeline is the newest `home_size` posts by the reader and those whom the reader follows,
--- as far as the reader may see them. Where they come from is the setting `timeline`: they are pushed
--- to the reader when they are posted, or pulled from the authors' profiles when the reader reads, or
--- pushed but for authors with more than `merge_above` followers, who are merged in by the reads
--- (hybrid). In the shard of a reader who is active there are
+-- A home timeline consists of the newest `home_size` posts by the reader and the users followed by
+-- the reader, as far as the reader may see them. The setting `timeline` says where they come from:
+-- they are pushed to the reader when they are posted; or pulled from the authors' profiles when the
+-- reader reads; or pushed except for authors with more than `merge_above` followers, whose posts
+-- are merged by reads (hybrid). The shard of an active reader has
 --
 --   home:ID    what was pushed or read in: entries 'POST:AUTHOR' (see below)
---   behind:ID  set: authors whose posts have not been read in; a read asks them until they are
---   active:ID  hash: `version`, the id of the last change of whose posts belong here; `floor`, the id
---              above which home:ID is whole (none: nothing has been read in, a read asks everybody);
---              `epoch`, meta's when it was made; `cut`, up to where pushed posts were dropped before
---              there was a floor; `asked`, when a task was last asked to read in what is behind
+--   behind:ID  set: authors whose posts have not been read in yet; reads ask them until they are
+--   active:ID  hash: `version`, the id of the last change of the set of authors; `floor`, the id
+--              above which home:ID is complete (absent: nothing was read in, reads ask all authors);
+--              `epoch`, that of meta at its creation; `cut`, up to where pushed posts were dropped
+--              before there was a floor; `asked`, when a backfill task was last added
 --
--- which expire when the reader stays away. What is in home:ID need not be there to be seen: each post
--- is judged when it is read, in the shard of its author. What must hold is that no post is missing
--- above the floor, except those of authors behind or merged.
+-- which expire when the reader stays away. A post in home:ID is not necessarily visible: the shard
+-- of its author decides that at each read. The invariant is that above the floor no post is
+-- missing, except those of authors that are behind or merged.
 local PULL, HYBRID = 2, 3 -- values of the setting; 1 is push
-local GONE_TTL_MS = 86400000 -- how late a post that was deleted may still be pushed
-local ASK_AGAIN_MS = 10000 -- when a task that was asked to read something in has not come
+local GONE_TTL_MS = 86400000 -- how late a deleted post may still be pushed
+local ASK_AGAIN_MS = 10000 -- when to add a backfill task again if the first has not run
 
 local function is_here(id)
     return shard_of(id) == shard
@@ -28,7 +28,7 @@ local function home_keys(reader)
     return prefix .. 'active:' .. reader, prefix .. 'home:' .. reader, prefix .. 'behind:' .. reader
 end
 
--- Calls run(...) with so many members at a time as a command takes.
+-- Calls run(...) with as many members at a time as a command accepts.
 local function in_portions(members, run)
     for i = 1, #members, 1000 do
         run(unpack(members, i, math.min(i + 999, #members)))
@@ -37,10 +37,11 @@ end
 
 -- ---- the entries of a home ----
 --
--- In a shard that has the form `homes` they are a list, newest first, of 34 bytes an entry; else, for
--- programs of before 0.2, a sorted set by the post's id, which takes 137 where there are many. What is
--- still a sorted set when it is to be changed or read becomes a list. Posts come in the order of their
--- ids but for those that tasks bring late: a list is looked through from its newest end.
+-- In a shard with the form `homes` they are a list, newest first, of 34 bytes for each entry.
+-- Otherwise, for programs before 0.2, they are a sorted set by the post's id, which takes 137 bytes
+-- for each entry if there are many. A remaining sorted set is converted to a list when it is read
+-- or changed. Posts arrive in the order of their ids, except for those that tasks bring late: a
+-- list is searched from its newest end.
 
 local function entry_post(entry)
     return tonumber(string.match(entry, '^%d+'))
@@ -55,7 +56,7 @@ local function make_list(home, entries)
     end
 end
 
--- How many there are. Raises WRONGTYPE.
+-- The number of entries. Raises WRONGTYPE.
 local function count_entries(home)
     if not has_home_lists then
         return call('ZCARD', home)
@@ -68,12 +69,12 @@ local function count_entries(home)
     return count
 end
 
--- All, newest first; the functions from here on are for a home that has been counted.
+-- All entries, newest first. This and the following functions need a home that was counted before.
 local function all_entries(home)
     return call(has_home_lists and 'LRANGE' or 'ZREVRANGE', home, 0, -1)
 end
 
--- How many are of the post `id`, or newer.
+-- The number of entries for the post `id` or newer ones.
 local function count_from(home, id)
     if not has_home_lists then
         return call('ZCOUNT', home, print_id(id), '+inf')
@@ -90,7 +91,7 @@ local function count_from(home, id)
     return low
 end
 
--- Up to `limit` entries, newest first, and how many are in front of them; `before` and `after` as in
+-- Up to `limit` entries, newest first, and how many precede them; `before` and `after` as in
 -- read_feed().
 local function read_entries(home, before, after, limit)
     local newer = before ~= '+inf' and count_from(home, tonumber(string.sub(before, 2))) or 0
@@ -105,7 +106,7 @@ local function read_entries(home, before, after, limit)
     return found, newer
 end
 
--- Returns how many there are then.
+-- Adds an entry. Returns the new number of entries.
 local function add_entry(home, id, author)
     local entry = id .. ':' .. author
     if not has_home_lists then
@@ -120,7 +121,7 @@ local function add_entry(home, id, author)
     if not newest or entry_post(newest) < tonumber(id) then
         return call('LPUSH', home, entry)
     end
-    local place = count_from(home, tonumber(id)) -- 1 or more: the newest is not older
+    local place = count_from(home, tonumber(id)) -- 1 or more: the newest entry is not older
     local before = call('LINDEX', home, place - 1)
     return before == entry and call('LLEN', home) or call('LINSERT', home, 'AFTER', before, entry)
 end
@@ -134,7 +135,7 @@ local function remove_entry(home, entry)
     end
 end
 
--- Takes the `count` oldest away; returns the newest post of them.
+-- Removes the `count` oldest entries. Returns the newest post of them.
 local function cut_entries(home, count)
     if not has_home_lists then
         local cut = call('ZPOPMIN', home, count)
@@ -145,7 +146,7 @@ local function cut_entries(home, count)
     return print_id(entry_post(newest))
 end
 
--- Adds entries in any order, and takes away what is not above the post `floor_id`.
+-- Adds entries in any order, and removes those not above the post `floor_id`.
 local function merge_entries(home, entries, floor_id)
     if not has_home_lists then
         for _, entry in ipairs(entries) do
@@ -167,7 +168,7 @@ local function merge_entries(home, entries, floor_id)
     make_list(home, merged)
 end
 
--- Raises WRONGTYPE before the first write of a script that changes the reader's home.
+-- Raises WRONGTYPE. Call it before the first write of a script that changes the reader's home.
 local function check_home(reader)
     local active, home, behind = home_keys(reader)
     call('HLEN', active)
@@ -175,8 +176,8 @@ local function check_home(reader)
     call('SCARD', behind)
 end
 
--- Does the reader want posts of the author: follows, has not muted, is not hidden from? As the
--- reader's shard knows it.
+-- Whether the reader wants posts of the author: follows, has not muted, and is not hidden from, as
+-- far as the reader's shard knows.
 local function is_wanted(reader, author)
     return reader == author
         or (call('ZSCORE', prefix .. 'following:' .. reader, author)
@@ -184,21 +185,21 @@ local function is_wanted(reader, author)
             and call('SISMEMBER', prefix .. 'hidden_by:' .. reader, author) == 0)
 end
 
--- Does the reader follow the author by the follow `since`, by which the author's shard knew of it? If
--- the reader has ended that meanwhile, that shard may have forgotten the reader, and has not told this
--- one of posts that were deleted. Nothing is lost where it is another follow: when the author's shard
--- hears of that, the author's posts are read in (home_gain.lua).
+-- Whether the reader follows the author by the follow `since`, by which the author's shard knows
+-- it. If the reader has unfollowed meanwhile, that shard may have forgotten the reader, and has not
+-- reported deleted posts to this one. Nothing is lost if it is another follow: when the author's
+-- shard learns of that, the author's posts are read in (home_gain.lua).
 local function follows_since(reader, author, since)
     return call('ZSCORE', prefix .. 'following:' .. reader, author) == since
 end
 
--- What is being read in now is from before the change `id`, and does not count.
+-- What is being read in now dates from before the change `id`, and is discarded.
 local function home_changed(active, id)
     call('HSET', active, 'version', id)
     call('HDEL', active, 'asked')
 end
 
--- By the change `id` the reader may have begun to want the author's posts.
+-- After the change `id` the reader may want the author's posts.
 local function home_gain(reader, author, id)
     local active, _, behind = home_keys(reader)
     if call('EXISTS', active) == 1 and is_wanted(reader, author) then
@@ -208,11 +209,11 @@ local function home_gain(reader, author, id)
     end
 end
 
--- By the change `id` the reader has stopped to want posts of these authors, which are keys.
+-- After the change `id` the reader no longer wants posts of these authors, which are keys.
 local function home_lose(reader, authors, id)
     local active, home, behind = home_keys(reader)
     if call('EXISTS', active) == 0 then
-        call('UNLINK', home, behind) -- of somebody who has been away, should it be there still
+        call('UNLINK', home, behind) -- left from a reader who was away, if it still exists
         return
     end
     for _, entry in ipairs(all_entries(home)) do
@@ -226,8 +227,8 @@ local function home_lose(reader, authors, id)
     home_changed(active, id)
 end
 
--- After `user` has begun or ended to hide from or to mute `target`: changes the home of the one of
--- them who reads, if that one lives here.
+-- `user` hides from or mutes `target`, or has ended it: changes the home of the one of them who
+-- reads, if it is in this shard.
 local function home_change_privacy(operation, user, target, id)
     local reader, author = user, target
     if privacy_is_hiding(operation) then
@@ -242,7 +243,8 @@ local function home_change_privacy(operation, user, target, id)
     end
 end
 
--- More than the size is kept, so that deletions do not open the end at once and not every push cuts.
+-- More than the size is stored, so that deletions do not shorten the timeline at once, and not
+-- every push has to trim.
 local function home_trim(meta, home, count, active, field)
     local excess = count - meta.home_size
     if excess > meta.home_size / 8 then
@@ -250,7 +252,7 @@ local function home_trim(meta, home, count, active, field)
     end
 end
 
--- Puts a post onto the home timeline of a reader who wants it, if the reader is active.
+-- Adds a post to the home timeline of a reader who wants it, if the reader is active.
 local function home_push(meta, reader, id, author)
     local active, home = home_keys(reader)
     local state = call('HMGET', active, 'version', 'floor')
@@ -265,7 +267,8 @@ local function home_push(meta, reader, id, author)
     end
 end
 
--- A home that holds something else is its reader's misfortune, and must not stop an author.
+-- A home key with another type concerns only its reader, and must not prevent an author from
+-- posting.
 local function home_push_safely(...)
     pcall(home_push, ...)
 end
@@ -274,7 +277,7 @@ local function home_drop_safely(reader, id, author)
     pcall(remove_entry, prefix .. 'home:' .. reader, id .. ':' .. author)
 end
 
--- Deleted posts are remembered for pushes that come late.
+-- Remembers a deleted post, for pushes that come late.
 local function note_gone(id, deletion)
     local gone = prefix .. 'gone'
     call('ZADD', gone, deletion, id)
@@ -295,8 +298,8 @@ local function sight_of(author)
     end
 end
 
--- Pushes a post to those of the batch of followers who may see it and live here; returns the others
--- who may, each with the follow by which this shard knows of them behind it.
+-- Pushes a post to those of the batch of followers who may see it and are in this shard. Returns
+-- the others who may see it, each followed by the follow by which this shard knows it.
 local function push_to(meta, post, page)
     local is_out = sight_of(post.user)
     local elsewhere = {}
@@ -314,7 +317,8 @@ local function push_to(meta, post, page)
     return elsewhere
 end
 
--- Takes a post back from those of the batch of followers who live here; returns the others likewise.
+-- Takes a post back from those of the batch of followers who are in this shard. Returns the others
+-- in the same form.
 local function take_back_from(id, author, page)
     local elsewhere = {}
     for i = 1, #page, 2 do
@@ -328,9 +332,9 @@ local function take_back_from(id, author, page)
     return elsewhere
 end
 
--- Where a task goes on behind a batch of `wanted` followers that a script has done itself; nil: no
--- task is needed. One shard goes on where the script ended; with more, the page's followers of other
--- shards are still to be done.
+-- Where a task continues after a batch of `wanted` followers that a script has processed itself;
+-- nil: no task is needed. With a single shard it continues where the script ended; with several,
+-- the followers of the batch in other shards are still to be processed.
 local function rest_behind(page, wanted, elsewhere)
     if ARGV[1] == '1' then
         return #page == 2 * wanted and page[#page] or nil
@@ -338,7 +342,7 @@ local function rest_behind(page, wanted, elsewhere)
     return (#page == 2 * wanted or #elsewhere > 0) and '+inf' or nil
 end
 
--- Raises WRONGTYPE before the first write of a script that posts or deletes.
+-- Raises WRONGTYPE. Call it before the first write of a script that posts or deletes.
 local function check_spread(author)
     check_home(author)
     check_tasks()
@@ -346,8 +350,8 @@ local function check_spread(author)
     call('ZCARD', prefix .. 'gone')
 end
 
--- Is the author of this shard one whose posts are merged in by reads? From the first post with too
--- many followers on: that makes the author one of them, for ever, in all shards.
+-- Whether posts of this author of this shard are merged by reads. The first post with too many
+-- followers makes it so, permanently and in all shards.
 local function is_merged(meta, author, followers, id)
     local merged = prefix .. 'merged'
     if meta.timeline ~= HYBRID then
@@ -364,7 +368,7 @@ local function is_merged(meta, author, followers, id)
     return true
 end
 
--- A post has been made: pushes it.
+-- Pushes a new post.
 local function home_spread(meta, post, followers)
     if meta.timeline == PULL then
         return
@@ -380,7 +384,7 @@ local function home_spread(meta, post, followers)
     end
 end
 
--- A post has been deleted, by the event `deletion`: takes it back.
+-- Takes back a post that was deleted by the event `deletion`.
 local function home_take_back(meta, post, deletion)
     local since = call('ZSCORE', prefix .. 'merged', post.user)
     if meta.timeline == PULL then
@@ -401,7 +405,7 @@ end
 
 -- ---- reading ----
 
--- A heap of authors with posts left, the one with the newest next post first.
+-- A heap of authors with remaining posts; the one with the newest next post is first.
 local function sift_down(heap, i)
     while true do
         local first, child = i, 2 * i
@@ -427,10 +431,10 @@ local function pop(heap)
     end
 end
 
-local CHUNK = 20 -- posts of one author that are read at once
-local FEED_WORK = 500 -- posts that one feed looks at
+local CHUNK = 20 -- posts of an author read at once
+local FEED_WORK = 500 -- posts examined by one feed
 
--- Goes on to the author's next post; false: there is none.
+-- Advances to the author's next post; false: there is none.
 local function advance(source, after)
     source.at = source.at + 1
     if source.at > #source.ids then
@@ -449,9 +453,9 @@ local function advance(source, after)
     return true
 end
 
--- How the reader sees this shard: is_out(author), which remembers, and row_of(id), by `form` ('0': {id,
--- author}; '1': a whole row, see post_row; '2': a bare one where there may be, see bare_row); nil when
--- the reader may not see the post, false when there is none.
+-- How the reader sees this shard: is_out(author), which caches results, and row_of(id), by `form`
+-- ('0': {id, author}; '1': a complete row, see post_row; '2': a bare one if possible, see
+-- bare_row); nil if the reader may not see the post, false if there is none.
 local function view_of(reader, form)
     local known = {}
     local function is_out(author)
@@ -473,9 +477,9 @@ local function view_of(reader, form)
     return is_out, row_of
 end
 
--- Adds to `rows` the newest posts by authors of this shard that the reader may see: up to `limit` ids
--- below `before` and above `after` ('(ID', or '+inf' and '-inf'), newest first. Returns the id above
--- which that is all: 0 at the end.
+-- Adds to `rows` the newest posts by authors of this shard that the reader may see: up to `limit`
+-- ids below `before` and above `after` ('(ID', or '+inf' and '-inf'), newest first. Returns the id
+-- above which they are complete: 0 at the end.
 local function read_feed(reader, authors, before, after, limit, is_out, row_of, rows)
     local heap = {}
     local wanted = math.max(1, math.min(CHUNK, math.ceil(2 * limit / math.max(#authors, 1))))
@@ -508,9 +512,9 @@ local function read_feed(reader, authors, before, after, limit, is_out, row_of, 
     return heap[1] and heap[1].id or 0
 end
 
--- Reads a part of a home timeline that lives in this shard: the posts among `posts`, and those of
--- `authors`, that the reader may see. Returns rows, what read_feed returned, and those of `posts` that
--- do not exist.
+-- Reads a part of a home timeline from this shard: the posts among `posts`, and those of `authors`,
+-- that the reader may see. Returns rows, the result of read_feed, and those of `posts` that do not
+-- exist.
 local function read_part(reader, posts, authors, before, after, limit, form)
     local is_out, row_of = view_of(reader, form)
     local rows, missing = {}, {}
@@ -525,7 +529,7 @@ local function read_part(reader, posts, authors, before, after, limit, form)
     return rows, read_feed(reader, authors, before, after, limit, is_out, row_of, rows), missing
 end
 
--- At most so many posts of these authors come before the page: all from `before` on.
+-- An upper limit for the number of posts of these authors before the page: all from `before` on.
 local function count_newer(authors, before)
     local count = 0
     if before ~= '+inf' then
@@ -537,7 +541,7 @@ local function count_newer(authors, before)
     return count
 end
 
--- Of these authors, those whose posts the reader wants.
+-- Those of the authors whose posts the reader wants.
 local function keep_wanted(reader, authors)
     for _, name in ipairs({'mutes:', 'hidden_by:'}) do
         local set = prefix .. name .. reader
@@ -557,9 +561,9 @@ local function keep_wanted(reader, authors)
     return authors
 end
 
--- Whose posts belong on the reader's timeline, by how they come there: those who are asked by each
--- read, and those whose posts are pushed. `state`: of a reader who is active; nil when nothing is
--- kept of the timeline.
+-- The authors whose posts belong on the reader's timeline: those that every read asks, and those
+-- whose posts are pushed. `state`: that of an active reader; nil if nothing is stored of the
+-- timeline.
 local function home_authors(meta, reader, state)
     local followed = keep_wanted(reader, call('ZRANGE', prefix .. 'following:' .. reader, 0, -1))
     if not state or not state.floor then
@@ -583,12 +587,12 @@ local function home_authors(meta, reader, state)
     return asked, pushed
 end
 
--- Changed with the setting `timeline`: what was kept before is not whole.
+-- Changes with the setting `timeline`: what was stored before is incomplete.
 local function home_epoch()
     return call('HGET', KEYS[1], 'epoch') or '0'
 end
 
--- What is kept of the reader's timeline, or nil.
+-- The state of the stored part of the reader's timeline, or nil.
 local function read_home_state(meta, reader)
     local state = call('HMGET', (home_keys(reader)), 'version', 'epoch', 'floor', 'cut', 'asked')
     if meta.timeline == PULL or not state[1] or state[2] ~= home_epoch() then
@@ -597,7 +601,7 @@ local function read_home_state(meta, reader)
     return {version = state[1], floor = state[3], cut = state[4], asked = state[5]}
 end
 
--- Has the home been emptied so far, by unfollowing or deletions, that it is to be filled anew?
+-- Whether unfollowing or deletions have emptied the home so much that it must be filled again.
 local function is_thin(meta, reader, state)
     return state.floor and state.floor ~= '0'
         and count_entries(prefix .. 'home:' .. reader) < meta.home_size / 2

@@ -1,9 +1,10 @@
--- init.lua - makes a shard's meta, and the group of its workers, unless it exists; returns the meta
--- as it is then.
+-- init.lua - creates a shard's meta and the consumer group of its workers, unless they exist.
+-- Returns the meta.
 --
--- ARGV: shards, request id (not used), database id, both for a new database only; then 'sharded' from
--- a caller that knows the Redis to be a cluster: the shard publishes accordingly from now on.
--- Returns {created, schema, database, shards, pubsub, clock_until or '0', forms}.
+-- ARGV: shards, request id (not used), database id; shards and database id are for a new database
+-- only; then 'sharded' from a caller that knows the Redis to be a cluster: from now on the shard
+-- publishes accordingly. Returns {created, schema, database, shards, pubsub, clock_until or '0',
+-- forms}.
 local function read_meta()
     return call('HMGET', KEYS[1], 'schema', 'database', 'shards', 'pubsub', 'clock_until', 'forms')
 end

@@ -1,7 +1,7 @@
--- last_read.lua - how far a user has read, or from now on has.
+-- last_read.lua - reads or sets how far a user has read.
 --
--- ARGV: shards, request id (not used), user ('=ID' or '@FOLDED LOGIN'), and an id to keep it, or nothing.
--- Returns {user id, the id that is kept, or nothing}.
+-- ARGV: shards, request id (not used), user ('=ID' or '@FOLDED LOGIN'), and an id to store, or
+-- nothing. Returns {user id, the stored id, or nothing}.
 local meta, refusal = open_shard()
 if not meta then
     return refusal

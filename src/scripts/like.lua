@@ -1,10 +1,10 @@
--- like.lua - a user likes a post, or does so no more.
+-- like.lua - a user likes a post, or no longer likes it.
 --
--- Runs in the shard of the post. A user of this shard is looked up; one of another is the caller's
--- to know. ARGV: shards, request id, 'like' or 'unlike', user ('=ID' or '@FOLDED LOGIN'), post id.
--- Returns {repeated, id of the change, or 0 when nothing was to be changed}. The id is the like's
--- position in the list of the post's likes, and among what a user of this shard likes; for one of another
--- shard note_like.lua has run there before.
+-- Runs in the shard of the post. A user of this shard is looked up; for one of another shard the
+-- caller must have done so. ARGV: shards, request id, 'like' or 'unlike', user ('=ID' or '@FOLDED
+-- LOGIN'), post id. Returns {repeated, id of the change, or 0 if nothing had to be changed}. The id
+-- is the like's position in the list of the post's likes, and in the list of what a user of this
+-- shard likes; for a user of another shard note_like.lua has changed that list before.
 local meta, refusal = open_shard()
 if not meta then
     return refusal

@@ -1,8 +1,8 @@
--- list_likes.lua - who likes a user's posts, some likes at a time. Writes nothing.
+-- list_likes.lua - lists the likes of a user's posts, some at a time. Writes nothing.
 --
--- ARGV: shards, request id (not used), user id, then where to go on: '0', '0' at first, then the post and
--- the like that were returned, until the post is '0' again.
--- Returns {post, like, then for each like who likes, the post, the like's id}. Looks at 100 posts.
+-- ARGV: shards, request id (not used), user id, then where to continue: '0', '0' at first, later
+-- the post and the like that were returned, until the post is '0' again. Returns {post, like, then
+-- for each like the user who likes, the post, the like's id}. Examines 100 posts.
 local LOOKS, LIKES = 100, 500
 
 local meta, refusal = open_shard()

@@ -1,9 +1,9 @@
--- log_check.lua - would an event be taken now? Changes nothing.
+-- log_check.lua - checks whether an event could be written now. Changes nothing.
 --
--- ARGV: shards, request id (not used). Returns 1, or the error that a write would end with: that of
--- a database that is not one, of a log of another type, or of Redis, which looks whether its disk
--- and its memory are full and whether it may be written to before it does what it is asked. That
--- is to set a key which must be there, and never is.
+-- ARGV: shards, request id (not used). Returns 1, or the error with which a write would fail:
+-- because the database is invalid, the log has another type, or Redis refuses writes. Redis checks
+-- disk, memory and permission before it executes a command; the one used here sets a key only if it
+-- exists, which it never does.
 local meta, refusal = open_shard()
 if not meta then
     return refusal

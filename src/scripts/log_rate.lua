@@ -1,8 +1,9 @@
--- log_rate.lua - how many entries has the log had lately? Writes nothing.
+-- log_rate.lua - the number of recent entries of the log. Writes nothing.
 --
--- ARGV: shards, request id (not used), how many milliseconds to look back, how many entries to look
--- at, from the newest on. Returns {entries, milliseconds}: so many within so long. The time is what was
--- asked for, or where there are too many entries the time that the newest of them took, by their ids.
+-- ARGV: shards, request id (not used), how many milliseconds to look back, how many of the newest
+-- entries to examine. Returns {entries, milliseconds}: this many within this time. The time is as
+-- requested; if there are too many entries, it is the time that the newest of them span, by their
+-- ids.
 local meta, refusal = open_shard()
 if not meta then
     return refusal

@@ -1,7 +1,7 @@
--- log_state.lua - how long, old and large is the log? Writes nothing.
+-- log_state.lua - length, age and size of the log. Writes nothing.
 --
 -- ARGV: shards, request id (not used). Returns {entries, id of the oldest one or '0', bytes in
--- memory}, the last estimated from a few nodes of the stream, however many there are.
+-- memory}. The last is estimated from a few nodes of the stream, however many there are.
 local meta, refusal = open_shard()
 if not meta then
     return refusal

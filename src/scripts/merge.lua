@@ -1,5 +1,5 @@
--- merge.lua - an author of another shard has very many followers by now: from the post `since` on the
--- posts are not pushed, but merged in by those who read.
+-- merge.lua - an author of another shard has very many followers: from the post `since` on, the
+-- posts are not pushed but merged by reads.
 --
 -- ARGV: shards, request id (not used), author, since. Returns 1.
 local meta, refusal = open_shard()

@@ -1,8 +1,8 @@
--- note_like.lua - a user of this shard likes a post of another, or does so no more.
+-- note_like.lua - a user of this shard likes a post of another shard, or no longer likes it.
 --
--- Runs before like.lua does in the post's shard: what a user likes is a list of the user's own, which may
--- hold a post too many, and whoever reads it asks the post. ARGV: shards, request id, 'like' or
--- 'unlike', user ('=ID' or '@FOLDED LOGIN'), post id. Returns {id, login, name} of the user.
+-- Runs before like.lua in the post's shard. The list of what a user likes may contain a post too
+-- many, so readers of the list must ask the post. ARGV: shards, request id, 'like' or 'unlike',
+-- user ('=ID' or '@FOLDED LOGIN'), post id. Returns {id, login, name} of the user.
 local meta, refusal = open_shard()
 if not meta then
     return refusal

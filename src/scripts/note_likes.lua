@@ -1,7 +1,8 @@
--- note_likes.lua - puts likes of before there was a list of what a user likes onto these lists.
+-- note_likes.lua - adds likes to the lists of what users like, for likes made before there were
+-- such lists.
 --
--- Runs in the shard of the users. ARGV: shards, request id (not used), then user, post and the like's id
--- in turn. What is on the list is left as it is. Returns how many were not.
+-- Runs in the shard of the users. ARGV: shards, request id (not used), then user, post and the
+-- like's id in turn. Existing entries are unchanged. Returns the number of entries added.
 local meta, refusal = open_shard()
 if not meta then
     return refusal

@@ -1,9 +1,9 @@
--- post.lua - a user posts.
+-- post.lua - a user creates a post.
 --
 -- ARGV: shards, request id, author ('=ID' or '@FOLDED LOGIN'), then members of the post, name and
--- value in turn, as they are kept in its hash (see POST_MEMBERS). A reference that is no JSON but
--- an id is to a post of this shard, whose author is looked up here. `parent` is the post of another
--- shard that this one is a comment of; here it is what `reply_to` refers to.
+-- value in turn, as stored in its hash (see POST_MEMBERS). A reference that is an id instead of
+-- JSON refers to a post of this shard, whose author is looked up here. `parent` is the post of
+-- another shard that this one is a comment on; within this shard that is the post of `reply_to`.
 -- Returns {repeated, post id}.
 local meta, refusal = open_shard('profile_max', 'profile_rest', 'archive', 'timeline', 'home_size', 'push_at_once',
     'merge_above')
@@ -63,8 +63,8 @@ if call('EXISTS', key) == 1 or call('ZSCORE', profile, post.id) then
     return refuse('DAMAGED', 'post ' .. post.id .. ' exists, but the clock says it is new')
 end
 check_spread(author.id)
--- What is beyond profile_max goes when the archive has it, not before. Without one it stays, unless it
--- is to be dropped.
+-- Posts beyond profile_max are removed when the archive has stored them. Without an archive they
+-- stay, unless the settings say to drop them.
 local has_archive = meta.archive == 1
 local dropped = posts_to_drop(meta, author.id)
 local fields = {}

@@ -1,10 +1,10 @@
--- privacy.lua - a user hides from another or mutes another, or ends it.
+-- privacy.lua - a user hides from another user or mutes one, or ends it.
 --
--- Runs in the shard of the user, whose own set is the truth. The other shard's mirror of it is
--- changed here when the target lives here too, else by a task.
--- ARGV: shards, request id, 'hide', 'unhide', 'mute' or 'unmute', user, target ('=ID' or '@FOLDED
--- LOGIN'), and for a target elsewhere: its login and name, both may be empty.
--- Returns {repeated, event id, or 0 when nothing was to be changed}.
+-- Runs in the shard of the user, whose own set is authoritative. Its mirror is changed here if the
+-- target is in the same shard, else by a task in the target's shard. ARGV: shards, request id,
+-- 'hide', 'unhide', 'mute' or 'unmute', user, target ('=ID' or '@FOLDED LOGIN'), and for a target
+-- elsewhere its login and name, both may be empty. Returns {repeated, event id, or 0 if nothing had
+-- to be changed}.
 local meta, refusal = open_shard()
 if not meta then
     return refusal

@@ -1,18 +1,20 @@
--- raise_clock.lua - events of other shards have been given out up to HIGH, and this one may mint ids
--- below it, or has: since the machine's clock has stepped back, or nobody could wait for it.
+-- raise_clock.lua - makes this shard mint ids above HIGH.
 --
--- From now on it mints above HIGH. Where its log has events in (LOW, HIGH], which readers have not had
--- in their order, a marker is logged above HIGH, an event of type `late`: who comes back with an id up
--- to the marker's `to` may lack them, and is to be told. Called again, by as many as like, it writes
--- nothing.
+-- Called when events of other shards up to HIGH have been delivered, but this shard may mint lower
+-- ids, or has: because the machine's clock was set back, or because gateways could not wait for the
+-- shard.
 --
--- ARGV: shards, request id (not used), LOW, HIGH, and `clock_until` of another shard of this Redis, or
--- 0: shards that share a clock must have one `clock_until` for good, so whoever calls for one of them
--- calls for all others with what this returned.
--- Returns {clock_until, 1 if it was raised, 1 if a marker was logged}.
-local AHEAD_MAX_MS = 3600000 -- of the machine's clock; nobody may push ids into the far future
--- Further than needed, so that others who call a moment later find it done. What the clocks of other
--- nodes of a cluster have not come to is waited for, so there it is no more than gateways differ by.
+-- If the log has events in (LOW, HIGH], which readers have not received in order, a marker is
+-- logged above HIGH, an event of type `late`: a client that resumes from an id up to the marker's
+-- `to` may lack them, and must be told. Idempotent: further calls write nothing.
+--
+-- ARGV: shards, request id (not used), LOW, HIGH, and `clock_until` of another shard of this Redis,
+-- or 0. Shards that share a clock must have the same `clock_until` in the end, so a caller must
+-- call for all of them with the value returned here. Returns {clock_until, 1 if it was raised, 1 if
+-- a marker was logged}.
+local AHEAD_MAX_MS = 3600000 -- of the machine's clock: ids must not get into the far future
+-- More than necessary, so that later calls for other gateways find it done. In a cluster it is no
+-- more than gateways differ by, because they wait until the clocks of the other nodes catch up.
 local LEAP_MS, CLUSTER_LEAP_MS = 1000, 200
 
 local meta, refusal = open_shard()
@@ -50,12 +52,13 @@ if is_raised then
     call('HSET', KEYS[1], 'clock_until', print_id(clock_until_ms))
 end
 if is_marked then
-    -- Behind LOW nothing is before the first: whoever reads on from `from` reads no more than he must.
+    -- There is nothing between LOW and the first event: a reader that continues from `from` reads
+    -- no more than necessary.
     local from, to = print_id(first - 1), print_id(tonumber(clock.id) - 1)
     take_id(clock)
     call('HSET', KEYS[1], 'late', from .. '-' .. to)
     emit(meta, clock, 'late', '"shard":' .. shard .. ',"from":"' .. from .. '","to":"' .. to .. '"')
 elseif is_raised and tonumber(call('GET', prefix .. 'clock') or '0') < high then
-    call('SET', prefix .. 'clock', ARGV[4]) -- for programs of before clock_until
+    call('SET', prefix .. 'clock', ARGV[4]) -- for programs that do not know clock_until
 end
 return {print_id(clock_until_ms), is_raised and 1 or 0, is_marked and 1 or 0}

@@ -1,7 +1,8 @@
--- read_archived.lua - posts that the archive has, as a reader may see them. Writes nothing.
+-- read_archived.lua - rows of archived posts that a reader may see. Writes nothing.
 --
--- ARGV: shards, request id (not used), reader, then posts of this shard as the archive keeps them.
--- Returns for each a row (see post_row), or an error: there is no such post to be seen.
+-- ARGV: shards, request id (not used), reader, then posts of this shard as stored in the archive.
+-- Returns for each a row (see post_row), or an error if there is no such post or the reader may not
+-- see it.
 local meta, refusal = open_shard()
 if not meta then
     return refusal

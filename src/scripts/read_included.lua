@@ -1,12 +1,13 @@
--- read_included.lua - what is shown with posts: the newest comments and likers of each. Writes nothing.
+-- read_included.lua - what is shown along with posts: the newest comments and likers of each.
+-- Writes nothing.
 --
--- Runs in the shard of the posts, which the caller has just read. ARGV: shards, request id (not used),
--- reader, most comments, most likers of each, then posts.
--- Returns for each {1 when the reader likes it, rows of comments (see post_row), rows of likers, each
--- behind its position (see user_row)}. Of one that lives in another shard there is the id alone; as
--- that shard may not show it, some more comments than were asked for are returned then.
-local LOOKS = 10 -- so many comments that the reader may not see are passed over
-local SPARE = 3 -- so many more where some live in other shards
+-- Runs in the shard of the posts, which the caller has just read. ARGV: shards, request id (not
+-- used), reader, maximum of comments and of likers for each, then posts. Returns for each {1 if the
+-- reader likes it, rows of comments (see post_row), rows of likers, each after its position (see
+-- user_row)}. For a comment in another shard there is only the id; because that shard may not show
+-- it, some more comments than requested are returned then.
+local LOOKS = 10 -- number of comments skipped because the reader may not see them
+local SPARE = 3 -- number of additional comments if some are in other shards
 
 local meta, refusal = open_shard()
 if not meta then
@@ -50,7 +51,8 @@ local function newest_likers(post)
     return rows
 end
 
--- One that has been deleted or hidden since it was read has none; one that the archive has is judged.
+-- A post that was deleted or hidden since it was read has none; one that the archive has is
+-- checked.
 local function included(id)
     local post = bare_post(id)
     if post and not may_see(reader, post) then

@@ -1,13 +1,13 @@
 -- read_list.lua - a page of a list, newest first. Writes nothing.
 --
--- ARGV: shards, request id (not used), reader, which list, whose ('=ID' or '@FOLDED LOGIN' of a
--- user, or the id of a post), before ('+inf' or a position), limit, '1' from readers who have a
--- cache, and if the caller has found the post in the archive, the post as that keeps it.
--- Returns rows: of posts (see post_row), or of users, each behind its position (see user_row); where
--- there is a cache, of those that may be there, bare ones (see bare_row and bare_user_row). Of
--- one that lives in another shard, or that the archive may have, there is the id alone (of what a user
--- likes it is all there is, behind its position); so there is
--- of posts that the reader may not see, when very many have been passed over.
+-- ARGV: shards, request id (not used), reader, name of the list, its owner ('=ID' or '@FOLDED
+-- LOGIN' of a user, or the id of a post), before ('+inf' or a position), limit, '1' from readers
+-- with a cache, and if the caller has found the post in the archive, the post as stored there.
+-- Returns rows of posts (see post_row), or of users, each after its position (see user_row); for
+-- readers with a cache, bare ones where possible (see bare_row and bare_user_row). For an item in
+-- another shard, or one that the archive may have, there is only the id; the list of what a user
+-- likes has only ids after their positions. There is also only the id of posts that the reader may
+-- not see when very many have been skipped.
 local meta, refusal = open_shard('archive')
 if not meta then
     return refusal
@@ -15,7 +15,7 @@ end
 
 local reader, is_bare = ARGV[3], ARGV[8] == '1'
 
-local LOOKS = 500 -- behind so many posts none is passed over any more: the script's time has a bound
+local LOOKS = 500 -- after this number of posts none is skipped, to limit the script's time
 local looks = 0
 
 local function post_of(id)

@@ -1,17 +1,17 @@
--- read_posts.lua - posts by their ids. Writes nothing.
+-- read_posts.lua - reads posts by their ids. Writes nothing.
 --
--- ARGV: shards, request id (not used), reader, then posts of this shard: 'ID', or where the reader
--- has it from a cache 'ID:AUTHOR', and 'ID:AUTHOR:a' when it was the archive's there.
--- Returns for each a row (see post_row; of what is cached bare_row, unless it is not so), or an
--- error: there is no such post to be seen.
+-- ARGV: shards, request id (not used), reader, then posts of this shard: 'ID', or if the reader has
+-- it in a cache 'ID:AUTHOR', and 'ID:AUTHOR:a' if it came from the archive. Returns for each a row
+-- (see post_row; for cached ones bare_row if the post is public), or an error if there is no such
+-- post or the reader may not see it.
 local meta, refusal = open_shard()
 if not meta then
     return refusal
 end
 local reader = ARGV[3]
 
--- A deletion of what the archive has leaves a mark, which outlives every cache. Of a post that was
--- in Redis when it was cached and is not any more nothing is known: it may have been deleted.
+-- A deletion of an archived post leaves a mark, which outlives every cache. For a post that was in
+-- Redis when it was cached but no longer is, nothing is known: it may have been deleted.
 local function cached_post(id, author, source)
     local post = bare_post(id)
     if not post and source == 'a' and archived_until(author) >= tonumber(id)

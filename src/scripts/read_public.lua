@@ -1,11 +1,11 @@
 -- read_public.lua - the newest public posts of this shard that a reader may see. Writes nothing.
 --
--- They are read from the log, where every post is, newest first: a list of its own would lack what was
--- posted before there was one, and what programs of before post. ARGV: shards, request id (not used),
--- reader, before ('+inf' or an id), limit. Looks at up to LOOKS events.
--- Returns {the id down to which these are all, '0' at the end of the log, then ids of posts}.
+-- They are read from the log, which has every post, newest first. A separate list would lack
+-- earlier posts and those created by older programs. ARGV: shards, request id (not used), reader,
+-- before ('+inf' or an id), limit. Examines up to LOOKS events. Returns {the id down to which they
+-- are complete, '0' at the end of the log, then ids of posts}.
 local LOOKS, STEP = 1000, 100
-local HEAD = 80 -- bytes of an event, in which its type is
+local HEAD = 80 -- bytes of an event that contain its type
 
 local meta, refusal = open_shard()
 if not meta then

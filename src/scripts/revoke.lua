@@ -1,12 +1,12 @@
--- revoke.lua - tokens are taken back: whoever shows one is refused, and their streams end.
+-- revoke.lua - revokes tokens: they are refused from now on, and their streams end.
 --
--- Shard 0 has them all: `revocations` has the JSON of each by its id, `revocations_until` the ids by the
--- Unix ms from which on they matter no more. The event tells all gateways, in the order of the log; who
--- was away for longer than that reaches reads the list.
--- ARGV: shards, request id, sub, jti, kid, who does it, Unix ms before which the token was issued, Unix
--- ms until when it matters; each may be empty. Without the last it is as long as a token may live.
--- Returns {repeated, id}.
-local MOST = 100000 -- each costs memory of all gateways; src/database/revocations.h, too
+-- All revocations are in shard 0: `revocations` has the JSON of each by its id, `revocations_until`
+-- the ids by the Unix ms until which they matter. The event informs all gateways, in the order of
+-- the log; a gateway that was away for longer than the log reaches reads the list. ARGV: shards,
+-- request id, sub, jti, kid, who revokes, Unix ms before which the token was issued, Unix ms until
+-- when the revocation matters; each may be empty. Without the last it matters as long as a token
+-- may live. Returns {repeated, id}.
+local MOST = 100000 -- each takes memory in all gateways; also in src/database/revocations.h
 local FORGET_MOST = 100
 
 local meta, refusal = open_shard('token_life_ms')

@@ -1,11 +1,12 @@
--- task_claim.lua - takes over tasks whose worker has not been heard of for longer than the lease,
--- and those that failed and have waited long enough (task_fail.lua).
+-- task_claim.lua - takes over tasks whose worker has been silent for longer than the lease, and
+-- failed tasks that have waited long enough (task_fail.lua).
 --
--- ARGV: shards, request id (not used), consumer, lease in ms, how many. Returns a list of
--- {entry, {name, value, ...}, tries, exhausted, progress}; `tries` counts this one. A task that is
--- exhausted has been tried as often as it may, and is not to be run but to be failed.
+-- ARGV: shards, request id (not used), consumer, lease in ms, how many. Returns a list of {entry,
+-- {name, value, ...}, tries, exhausted, progress}; `tries` includes this one. An exhausted task has
+-- no tries left: it must not be run, but reported as failed.
 --
--- What a consumer claims from itself is an answer that it never got: that was no try.
+-- If a consumer claims a task from itself, it never received the answer that contained it; that
+-- does not count as a try.
 local meta, refusal = open_shard('task_tries')
 if not meta then
     return refusal
@@ -13,7 +14,7 @@ end
 local tasks = prefix .. 'tasks'
 local consumer = ARGV[3]
 
--- Consumers of workers that ended long ago; one that holds something is kept until it is claimed.
+-- Consumers of workers that ended long ago; one that holds tasks is kept until they are claimed.
 local FORGET_MS = 3600000
 for _, fields in ipairs(call('XINFO', 'CONSUMERS', tasks, TASK_GROUP)) do
     local info = {}

@@ -1,13 +1,13 @@
--- task_counts.lua - how much there is to do in the shard. Writes nothing.
+-- task_counts.lua - counts the tasks of the shard. Writes nothing.
 --
--- ARGV: shards. Returns {tasks, taken, age of the oldest in ms, dead, why tasks wait for the archive
--- ('': they do not), answers kept for request ids}.
+-- ARGV: shards. Returns {tasks, taken, age of the oldest in ms, dead, why tasks wait for the
+-- archive ('': they do not), answers stored for request ids}.
 local meta, refusal = open_shard()
 if not meta then
     return refusal
 end
 local tasks = prefix .. 'tasks'
-local taken = redis.pcall('XPENDING', tasks, TASK_GROUP) -- fails where there is no group yet
+local taken = redis.pcall('XPENDING', tasks, TASK_GROUP) -- fails if there is no group yet
 local oldest = call('XRANGE', tasks, '-', '+', 'COUNT', 1)[1]
 local age_ms = 0
 if oldest then

@@ -1,7 +1,7 @@
--- task_done.lua - a task is done and forgotten, whoever holds it by now.
+-- task_done.lua - removes a task that is done, whoever holds it.
 --
--- ARGV: shards, request id (not used), entry. Returns how many were forgotten: 1, or 0 when it was
--- done already.
+-- ARGV: shards, request id (not used), entry. Returns the number of tasks removed: 1, or 0 if it
+-- was done already.
 local meta, refusal = open_shard()
 if not meta then
     return refusal

@@ -1,10 +1,10 @@
--- task_fail.lua - a task could not be done: it is tried again later, or put to the dead.
+-- task_fail.lua - a task has failed: it is tried again later, or becomes a dead letter.
 --
 -- ARGV: shards, request id (not used), consumer, entry, lease in ms, why. Returns 'later', 'dead',
--- or 'lost' when the task is the consumer's no more.
+-- or 'lost' if the task no longer belongs to the consumer.
 --
--- A task that waits belongs to the consumer named `waiting`, who has held it just so long that its
--- lease ends when the time to wait does: it doubles from try to try, up to the lease.
+-- A waiting task belongs to the consumer named `waiting`, with an idle time such that its lease
+-- ends when the waiting time does. That time doubles with each try, up to the lease.
 local meta, refusal = open_shard('task_tries')
 if not meta then
     return refusal
@@ -30,7 +30,8 @@ if tries < meta.task_tries then
 end
 
 call('XLEN', dead)
--- The fields of a letter; task_retry.lua and src/tasks/tasks.c know that there are three before the task's.
+-- The fields of a dead letter. task_retry.lua and src/tasks/tasks.c rely on three fields before
+-- those of the task.
 call('XADD', dead, '*', 'entry', entry, 'tries', tries, 'error', why, unpack(found[2]))
 end_task(entry)
 return 'dead'

@@ -1,9 +1,9 @@
--- task_put_off.lua - a task cannot be done now, for no reason of its own: it is tried again later, and
--- this was no try.
+-- task_put_off.lua - a task cannot be done now, through no fault of its own: it is tried again
+-- later, and this try does not count.
 --
--- ARGV: shards, request id (not used), consumer, entry, lease in ms, why. Returns 'later', or 'lost'
--- when the task is the consumer's no more. How it waits: see task_fail.lua. Only tasks for the archive
--- are put off: that is noted for a minute, for task_counts.lua.
+-- ARGV: shards, request id (not used), consumer, entry, lease in ms, why. Returns 'later', or
+-- 'lost' if the task no longer belongs to the consumer. For how it waits see task_fail.lua. Only
+-- tasks for the archive are put off; the reason is recorded for a minute, for task_counts.lua.
 local meta, refusal = open_shard()
 if not meta then
     return refusal

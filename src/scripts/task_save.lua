@@ -1,7 +1,7 @@
--- task_save.lua - a worker still works on a task, and may say how far it has come.
+-- task_save.lua - renews the lease of a task, and saves its progress.
 --
--- Renews the lease. ARGV: shards, request id (not used), consumer, entry, progress (empty: none).
--- Progress makes this the first try again. Returns 1, or 0 when the task is the consumer's no more.
+-- ARGV: shards, request id (not used), consumer, entry, progress (empty: none). With progress, the
+-- tries are counted from one again. Returns 1, or 0 if the task no longer belongs to the consumer.
 local meta, refusal = open_shard()
 if not meta then
     return refusal

@@ -1,4 +1,4 @@
--- unrevoke.lua - a revocation counts no more: tokens that it took back are good again.
+-- unrevoke.lua - withdraws a revocation: the tokens that it revoked are valid again.
 --
 -- ARGV: shards, request id, its id. Returns {repeated, event id}.
 local meta, refusal = open_shard()

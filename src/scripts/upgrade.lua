@@ -1,9 +1,9 @@
--- upgrade.lua - from now on data of this shard may have a form that older programs cannot read.
+-- upgrade.lua - allows data of this shard to have a form that older programs cannot read.
 --
--- They refuse the shard then: those of before 0.2 for its schema, which becomes 2, later ones for the
--- form's name in `forms`. ARGV: shards, request id (not used), '1', or '0': only asks; then names of
--- forms.
--- Returns the names of the forms of the shard, with commas between them.
+-- From then on they refuse the shard: those before 0.2 because of its schema, which becomes 2,
+-- later ones because of the form's name in `forms`. ARGV: shards, request id (not used), '1', or
+-- '0' to read only; then names of forms. Returns the names of the shard's forms, separated by
+-- commas.
 local meta, refusal = open_shard()
 if not meta then
     return refusal

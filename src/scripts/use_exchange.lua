@@ -1,12 +1,14 @@
--- use_exchange.lua - what subjects and addresses have used at one gateway since it told last; what they have at all.
+-- use_exchange.lua - reports what subjects and addresses have used at one gateway, and returns what
+-- they have used at all gateways.
 --
--- ARGV: shards, request id (not used), id of the gateway, ids of all gateways with commas between them, and then
--- eleven for each account: its name; of two rates how much was taken, the limit ('-': none) and its window in ms;
--- events, bytes and events replayed; its streams there.
--- Returns {day, level, level, events, bytes, replayed, streams at other gateways} for each, as text.
+-- ARGV: shards, request id (not used), id of the gateway, comma-separated ids of all gateways, and
+-- then eleven for each account: its name; for two rates how much was taken, the limit ('-': none)
+-- and its window in ms; events, bytes and replayed events; its streams at this gateway. Returns
+-- {day, level, level, events, bytes, replayed, streams at other gateways} for each, as text.
 --
--- A rate is a level that leaks. A gateway tells of ten seconds at once, so ten seconds of leaking are room that is
--- kept for that: the level may be as far below nothing. No debt is more than the limit and what leaks meanwhile.
+-- A rate is the level of a leaky bucket. A gateway reports ten seconds at once, so the bucket has
+-- room for what leaks in ten seconds: the level may be below zero by that amount. A level never
+-- exceeds the limit plus that amount.
 local EXCHANGE_MS, DAY_MS, KEEP_MS, FIELDS = 10000, 86400000, 172800000, 11
 local meta, refusal = open_shard()
 if not meta then
@@ -30,7 +32,8 @@ local function leaked(level, passed_ms, added, limit, window_ms)
     return math.min(level, most)
 end
 
--- The streams at each gateway that is there, and those elsewhere together; one of nobody is forgotten.
+-- The streams at each existing gateway, and the sum of those elsewhere; gateways that no longer
+-- exist are removed.
 local function streams_of(fields, key)
     local elsewhere = 0
     for field, value in pairs(fields) do

@@ -1,8 +1,9 @@
--- use_round.lua - which gateways are there, and by which secret do they name whose use they count?
+-- use_round.lua - returns the existing gateways, and the secret from which they derive the names of
+-- accounts.
 --
--- In shard 0. ARGV: shards, request id (not used), id of the gateway, a secret for the case that there is none
--- (hexadecimal), and 'leaves' if the gateway does. One that was not heard of for AWAY_MS is forgotten.
--- Returns {the secret, ids of the gateways}.
+-- Runs in shard 0. ARGV: shards, request id (not used), id of the gateway, a secret to use if there
+-- is none yet (hexadecimal), and 'leaves' if the gateway does. A gateway that was silent for
+-- AWAY_MS is removed. Returns {the secret, ids of the gateways}.
 local AWAY_MS, KEEP_MS = 30000, 172800000
 local meta, refusal = open_shard()
 if not meta then
