@@ -5,7 +5,7 @@
  * demand. For each verbatim term the text is scanned once; few filters have such terms, and only
  * those are evaluated whose terms are known to be in the text (event_keys.c).
  *
- * Circular calls with condition.c: it decodes the operand of a whole word, as it does for all
+ * Calls in a circle with condition.c: that decodes the operand of a whole word, as it does for all
  * kinds. */
 #include "filters/verbatim.h"
 
