@@ -52,39 +52,75 @@ int issuer_keys_add_public(struct issuer_keys *issuer, const char *path, struct 
     return add_key(issuer, r, key);
 }
 
-static int take_set(struct key_set_file *file, struct sl_slice bytes, struct failure *reterr)
+static int parse_set(struct key_set_reading *reading, struct sl_slice bytes)
 {
-    struct jwk_set *set = NULL;
     struct failure why;
-    int r = jwk_set_parse(bytes, &set, &why);
+    int r = jwk_set_parse(bytes, &reading->set, &why);
 
     if (r < 0)
-        return failure_set(reterr, r, "'%s': %.350s", file->path, why.text);
-    for (unsigned i = 0; i < jwk_set_count(set); i++)
-        token_key_narrow(jwk_set_key(set, i), file->issuer->algorithms);
-    jwk_set_free(file->set);
-    file->set = set;
+        return failure_set(&reading->why, r, "'%s': %.350s", reading->path, why.text);
+    for (unsigned i = 0; i < jwk_set_count(reading->set); i++)
+        token_key_narrow(jwk_set_key(reading->set, i), reading->algorithms);
     return 1;
+}
+
+int key_set_reading_begin(struct key_set_reading *reading, const struct key_set_file *file)
+{
+    *reading = (struct key_set_reading){.path = mem_strndup(file->path, strlen(file->path)),
+                                        .algorithms = file->issuer->algorithms,
+                                        .error = file->error};
+    memcpy(reading->seen, file->seen, sizeof(reading->seen));
+    return reading->path ? 0 : -ENOMEM;
+}
+
+void key_set_reading_run(struct key_set_reading *reading)
+{
+    unsigned char hash[SHA256_DIGEST_LENGTH] = {0};
+    struct buffer bytes = BUFFER_INIT;
+    int r = jwk_set_load(reading->path, &bytes, &reading->why);
+
+    if (r == 0)
+        SHA256((const unsigned char *)bytes.data, bytes.size, hash);
+    if (r != reading->error || memcmp(hash, reading->seen, sizeof(hash)) != 0) {
+        reading->error = r;
+        memcpy(reading->seen, hash, sizeof(hash));
+        reading->result = r == 0 ? parse_set(reading, buffer_slice(&bytes)) : r;
+    }
+    buffer_done(&bytes);
+}
+
+void key_set_reading_forget(struct key_set_reading *reading)
+{
+    jwk_set_free(reading->set);
+    mem_free(reading->path);
+}
+
+int key_set_reading_end(struct key_set_reading *reading, struct key_set_file *file,
+                        struct failure *reterr)
+{
+    struct jwk_set *old = file->set;
+
+    file->error = reading->error;
+    memcpy(file->seen, reading->seen, sizeof(file->seen));
+    if (reading->result > 0) {
+        file->set = reading->set;
+        reading->set = old;
+    }
+    if (reading->result < 0)
+        *reterr = reading->why;
+    key_set_reading_forget(reading);
+    return reading->result;
 }
 
 int key_set_file_reread(struct key_set_file *file, struct failure *reterr)
 {
-    unsigned char hash[SHA256_DIGEST_LENGTH] = {0};
-    struct buffer bytes = BUFFER_INIT;
-    int r = jwk_set_load(file->path, &bytes, reterr);
+    struct key_set_reading reading;
+    int r = key_set_reading_begin(&reading, file);
 
-    if (r == 0)
-        SHA256((const unsigned char *)bytes.data, bytes.size, hash);
-    if (r != file->error || memcmp(hash, file->seen, sizeof(hash)) != 0) {
-        file->error = r;
-        memcpy(file->seen, hash, sizeof(hash));
-        if (r == 0)
-            r = take_set(file, buffer_slice(&bytes), reterr);
-    } else {
-        r = 0;
-    }
-    buffer_done(&bytes);
-    return r;
+    if (r < 0)
+        return r;
+    key_set_reading_run(&reading);
+    return key_set_reading_end(&reading, file, reterr);
 }
 
 static int add_file(struct issuer_keys *issuer, const char *path, bool may_be_missing,

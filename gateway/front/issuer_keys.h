@@ -62,7 +62,27 @@ bool issuer_keys_are_awaited(const struct issuer_keys *issuer);
 unsigned issuer_keys_count(const struct issuer_keys *issuer);
 const struct token_key *issuer_keys_key(const struct issuer_keys *issuer, unsigned n);
 
-/* Reads the set once more. 1: its keys are those of the file now; 0: it is what it was, good or
- * bad; a negative errno: it is bad, other than before, *reterr names the file, the keys are as
- * before. */
+/* One reading of a file, in three steps: the middle one, which takes 30 ms for the largest set, may
+ * be made by another thread, for a reading has all that it needs. */
+struct key_set_reading {
+    char *path;
+    unsigned algorithms;
+    unsigned char seen[32]; /* before; then what was found */
+    int error;              /* the same */
+    int result;             /* what key_set_reading_end() returns */
+    struct jwk_set *set;    /* with `result` 1 */
+    struct failure why;     /* with a negative `result` */
+};
+
+/* 0: one of the two ends follows; -ENOMEM. */
+int key_set_reading_begin(struct key_set_reading *reading, const struct key_set_file *file);
+void key_set_reading_run(struct key_set_reading *reading);
+/* 1: the file's keys are what was read; 0: it is what it was, good or bad; a negative errno: it is
+ * bad, other than before, *reterr names the file, the keys are as before.
+ */
+int key_set_reading_end(struct key_set_reading *reading, struct key_set_file *file,
+                        struct failure *reterr);
+/* The file is not ours any more. */
+void key_set_reading_forget(struct key_set_reading *reading);
+/* All three at once. */
 int key_set_file_reread(struct key_set_file *file, struct failure *reterr);

@@ -1,10 +1,13 @@
-/* key_watch.c - one question at a time, file by file, and a rest.
+/* key_watch.c - one question at a time, file by file, and a rest: how does it look, and, if it
+ * looks new, what is in it? Both are asked in the loop's pool of threads; the loop takes the answer
+ * over.
  *
  * The first round asks for every file, whatever it looks like: it may have changed between being
  * read and being watched. A file that looks new and has the same bytes is no news. A question that
  * is under way when other files are set belongs to the past, and so does its answer. */
 #include "gateway/serve/key_watch.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -29,6 +32,8 @@ struct key_watch {
     bool is_closed;
     uv_timer_t timer;
     uv_fs_t question;
+    uv_work_t work;
+    struct key_set_reading reading;
 };
 
 static void free_when_done(struct key_watch *watch)
@@ -61,15 +66,51 @@ static void tell(const struct key_watch *watch, const struct key_set_file *file,
              skipped ? log_quote(sl_slice_str(skipped), text) : "");
 }
 
-static void read_file(struct key_watch *watch, struct key_set_file *file)
+static void next(struct key_watch *watch);
+
+static void take_over(struct key_watch *watch)
 {
-    struct failure why = {"out of memory"};
-    int r = key_set_file_reread(file, &why);
+    struct key_set_file *file = token_policy_file(watch->policy, watch->at);
+    struct failure why;
+    int r = key_set_reading_end(&watch->reading, file, &why);
 
     if (r > 0)
         token_policy_forget(watch->policy);
     if (r != 0)
         tell(watch, file, r, &why);
+}
+
+static void read_aside(uv_work_t *work)
+{
+    struct key_watch *watch = work->data;
+
+    key_set_reading_run(&watch->reading);
+}
+
+static void on_read(uv_work_t *work, int status)
+{
+    struct key_watch *watch = work->data;
+
+    (void)status; /* nobody cancels it */
+    if (watch->is_stale)
+        key_set_reading_forget(&watch->reading);
+    else
+        take_over(watch);
+    next(watch);
+}
+
+/* false: it could not begin, and is tried with the next round. */
+static bool begin_to_read(struct key_watch *watch)
+{
+    const struct key_set_file *file = token_policy_file(watch->policy, watch->at);
+
+    if (key_set_reading_begin(&watch->reading, file) < 0)
+        return false;
+    watch->work.data = watch;
+    if (uv_queue_work(watch->settings.loop, &watch->work, read_aside, on_read) == 0)
+        return true;
+    key_set_reading_forget(&watch->reading);
+    return false;
 }
 
 static void rest(struct key_watch *watch);
@@ -80,6 +121,7 @@ static void ask(struct key_watch *watch)
     const struct key_set_file *file =
         watch->policy ? token_policy_file(watch->policy, watch->at) : NULL;
 
+    assert(!watch->is_asking);
     if (!file) {
         rest(watch);
         return;
@@ -106,28 +148,33 @@ static void on_looks(uv_fs_t *question)
         looks.status_changed = question->statbuf.st_ctim;
     }
     uv_fs_req_cleanup(question);
+    if (!watch->is_stale && memcmp(&looks, &watch->looks[watch->at], sizeof(looks)) != 0 &&
+        begin_to_read(watch))
+        watch->looks[watch->at] = looks;
+    else
+        next(watch);
+}
+
+/* All is answered of the file at `at`. */
+static void next(struct key_watch *watch)
+{
     watch->is_asking = false;
     if (watch->is_closed) {
         free_when_done(watch);
         return;
     }
-    if (watch->is_stale) {
-        watch->is_stale = false;
-        watch->at = 0;
-    } else {
-        if (memcmp(&looks, &watch->looks[watch->at], sizeof(looks)) != 0) {
-            watch->looks[watch->at] = looks;
-            read_file(watch, token_policy_file(watch->policy, watch->at));
-        }
-        watch->at++;
-    }
+    watch->at = watch->is_stale ? 0 : watch->at + 1;
+    watch->is_stale = false;
     ask(watch);
 }
 
+/* A question of the past may last longer than the rest of those who set other files. */
 static void on_timer(uv_timer_t *timer)
 {
     struct key_watch *watch = timer->data;
 
+    if (watch->is_asking)
+        return;
     watch->at = 0;
     ask(watch);
 }
@@ -155,7 +202,7 @@ int key_watch_set(struct key_watch *watch, struct token_policy *policy)
     struct looks *looks;
     unsigned count = 0;
 
-    while (token_policy_file(policy, count))
+    while (policy && token_policy_file(policy, count))
         count++;
     looks = mem_alloc(mem_array_size(count, sizeof(looks[0])) + 1);
     watch->policy = NULL;

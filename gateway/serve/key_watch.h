@@ -1,8 +1,8 @@
 /* gateway/serve/key_watch.h - files of key sets that change while everything runs.
  *
- * Each is looked at twice a second, by a thread of the loop's pool, and read on the loop when it is
- * another one than the last that was read: a file has at most 256 kB. A good set takes the place of
- * the one before at once; a bad one, or none, is told in the log and counted, and the keys of
+ * Each is looked at twice a second, and read when it is another one than the last that was read,
+ * both by a thread of the loop's pool, for the largest set takes 30 ms. A good set takes the place
+ * of the one before at once; a bad one, or none, is told in the log and counted, and the keys of
  * before stay. */
 #pragma once
 
