@@ -1,5 +1,5 @@
-// The TypeScript package against a real server: by WebSocket in Node, through a restart; and in Chromium twenty tabs
-// with one connection. Its situations are in tests/clients/kit.
+// The TypeScript package against a real server: in Node through a restart, by fetch, by WebSocket, and as one of several streams on a
+// connection; and in Chromium twenty tabs, three streams each, with one connection. Its situations are in tests/clients/kit.
 //
 //     node typescript.mjs BUILD_FOLDER
 import assert from 'node:assert/strict';
@@ -14,9 +14,9 @@ import { Servers } from './servers.mjs';
 const build = path.resolve(process.argv[2]);
 const load = createRequire(path.join(build, 'tests/browser/package.json'));
 const dist = path.join(build, 'clients/typescript/dist');
-const { Client, Disconnected, MemoryStore } = await import(pathToFileURL(path.join(dist, 'index.js')));
+const { Client, Connection, Disconnected, MemoryStore } = await import(pathToFileURL(path.join(dist, 'index.js')));
 const servers = new Servers(build);
-const TABS = 20;
+const TABS = 20, KEEP_ALIVE_MS = 1000;
 
 async function until(what, condition) {
   for (const end = Date.now() + 60_000; Date.now() < end;) {
@@ -32,10 +32,10 @@ async function postMany(count) {
   return ids;
 }
 
-async function goesOnThroughARestart(transport) {
+async function goesOnThroughARestart(connect) {
   const [first] = await postMany(1);
   const token = await servers.token(), store = new MemoryStore();
-  const client = new Client(servers.url, { token: () => token, transport, waitScale: 0.05 });
+  const client = connect(servers.url, { token: () => token, waitScale: 0.05 });
   const got = [];
   const reading = (async () => {
     for await (const message of client.firehose({ since: first }, { store, name: 'all' })) got.push(message.id);
@@ -58,6 +58,23 @@ async function finalReasonsAreThrown() {
   await assert.rejects(client.firehose().next(), (error) => error instanceof Disconnected && error.code === 'token_expired');
 }
 
+// A silent stream of counts says where it is, too: else a connection that has no other would be taken for dead.
+async function aQuietConnectionIsAlive() {
+  await servers.stopGateway();
+  await servers.startGateway('--keepalive-ms', String(KEEP_ALIVE_MS));
+  const states = [];
+  const connection = new Connection(servers.url, { token: await servers.token(), transport: load('ws').WebSocket, silenceMs: KEEP_ALIVE_MS * 2.5,
+    onState: ({ name }) => states.push(name) });
+  const reading = (async () => {
+    for await (const _ of connection.counts({ bucket: '1d' })) assert.fail('of a day that is over');
+  })();
+  await until('it is live', () => states.at(-1) === 'live');
+  await new Promise((resolve) => { setTimeout(resolve, KEEP_ALIVE_MS * 6); });
+  assert.deepEqual(states, ['connecting', 'live']);
+  connection.close();
+  await reading;
+}
+
 // Pages of an origin of their own, with the package's files.
 async function servePages() {
   const page = `<!doctype html><title>tab</title><script type="module">
@@ -66,6 +83,9 @@ async function servePages() {
     const query = new URLSearchParams(location.hash.slice(1));
     const client = new SharedClient(query.get('url'), worker, () => query.get('token'));
     globalThis.got = [];
+    globalThis.counted = 0;
+    (async () => { for await (const { posts } of client.counts({ track: 'number', bucket: '1s' })) counted += posts; })();
+    (async () => { for await (const message of client.trends({ window: '5m', of: 'words' })); })();
     for await (const message of client.filter({ track: 'number' })) got.push(message.id);
   </script>`;
   const server = createServer(({ url }, answer) => {
@@ -95,6 +115,7 @@ async function tabsShareAConnection() {
     await until('one stream', async () => (await streams()) === 1);
     const ids = await postMany(2);
     for (const tab of tabs) await until('the posts in a tab', () => tab.evaluate((id) => globalThis.got.includes(id), ids[1]));
+    for (const tab of tabs) await until('the counts in a tab', () => tab.evaluate(() => globalThis.counted >= 2));
     assert.equal(await streams(), 1);
     await Promise.all(tabs.slice(1).map((tab) => tab.close()));
     const more = await postMany(1);
@@ -108,11 +129,17 @@ async function tabsShareAConnection() {
 await servers.start();
 try {
   await servers.sluice('user', 'add', 'ada');
-  await goesOnThroughARestart('fetch');
-  await goesOnThroughARestart(load('ws').WebSocket);
-  await finalReasonsAreThrown();
-  await tabsShareAConnection();
-  console.log('4 passed, 0 failed');
+  const { WebSocket } = load('ws');
+  const tests = [
+    () => goesOnThroughARestart((url, options) => new Client(url, options)),
+    () => goesOnThroughARestart((url, options) => new Client(url, { ...options, transport: WebSocket })),
+    () => goesOnThroughARestart((url, options) => new Connection(url, { ...options, transport: WebSocket })),
+    finalReasonsAreThrown,
+    aQuietConnectionIsAlive,
+    tabsShareAConnection,
+  ];
+  for (const test of tests) await test();
+  console.log(`${tests.length} passed, 0 failed`);
 } finally {
   await servers.stop();
 }

@@ -1,8 +1,10 @@
 import { byFetch, byWebSocket, type WebSocketClass } from './connections.js';
 import { Complete, Interrupted } from './errors.js';
 import type { Message } from './messages.js';
-import { Session, type CursorStore, type Given, type Options, type Parameters, type StreamName } from './session.js';
+import { Session, type Given, type Options, type Parameters, type StreamName } from './session.js';
+import { Streams, type StreamOptions } from './streams.js';
 import { Tokens, type Token } from './tokens.js';
+import { pause } from './waiting.js';
 
 export interface ClientOptions extends Options {
   /** A JWT, or what gives a new one: asked when one is needed, and before the last one ends. */
@@ -11,16 +13,9 @@ export interface ClientOptions extends Options {
   transport?: 'fetch' | WebSocketClass;
 }
 
-export interface StreamOptions {
-  store?: CursorStore;
-  /** Under which the store keeps the cursor; unless given, the path with its parameters. */
-  name?: string;
-  signal?: AbortSignal;
-}
-
 const REMEMBERED = 100_000;
 
-export class Client {
+export class Client extends Streams {
   readonly #urls: string[];
   readonly #options: ClientOptions;
   readonly #abort = new AbortController();
@@ -28,26 +23,17 @@ export class Client {
 
   /** `url`: of the server; of two or more, all are read, and each event is given once. */
   constructor(url: string | string[], options: ClientOptions) {
+    super();
     this.#urls = typeof url === 'string' ? [url] : url;
     this.#options = options;
     this.#tokens = new Tokens(options.token);
   }
 
-  filter(parameters: Parameters, options?: StreamOptions) { return this.#open('filter', parameters, options); }
-  sample(parameters: Parameters = {}, options?: StreamOptions) { return this.#open('sample', parameters, options); }
-  firehose(parameters: Parameters = {}, options?: StreamOptions) { return this.#open('firehose', parameters, options); }
-  home(parameters: Parameters = {}, options?: StreamOptions) { return this.#open('home', parameters, options); }
-  counts(parameters: Parameters, options?: StreamOptions) { return this.#open('counts', parameters, options); }
-  trends(parameters: Parameters, options?: StreamOptions) { return this.#open('trends', parameters, options); }
-
-  /** Ends all streams. */
   close(): void {
     this.#abort.abort();
   }
 
-  // --- streams ---
-
-  async *#open(stream: StreamName, parameters: Parameters, options: StreamOptions = {}): AsyncGenerator<Message, void> {
+  protected async *open(stream: StreamName, parameters: Parameters, options: StreamOptions = {}): AsyncGenerator<Message, void> {
     const own = new AbortController();
     const signals = [this.#abort.signal, ...(options.signal ? [options.signal] : [])];
     const stop = () => own.abort();
@@ -121,16 +107,4 @@ function isNew(seen: Set<string>, message: any): boolean {
   seen.add(key);
   if (seen.size > REMEMBERED) seen.delete(seen.values().next().value!);
   return true;
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(done, ms);
-    function done() {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', done);
-      resolve();
-    }
-    signal.addEventListener('abort', done);
-  });
 }

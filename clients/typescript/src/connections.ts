@@ -2,8 +2,9 @@
 import { Interrupted } from './errors.js';
 import type { Given, Session } from './session.js';
 import type { Tokens } from './tokens.js';
+import { Queue } from './waiting.js';
 
-const SILENCE_MS = 70_000;
+export const SILENCE_MS = 70_000;
 
 /** Aborts when nothing has been heard for too long. */
 class Silence {
@@ -73,18 +74,17 @@ export async function* byWebSocket(session: Session, tokens: Tokens, signal: Abo
   Socket: WebSocketClass): AsyncGenerator<Given> {
   let token = await tokens.fresh();
   const socket = new Socket(session.url({ cursors: 'true' }).replace(/^http/, 'ws'), ['sluice.v1', `bearer.${token}`]);
-  const queue: string[] = [];
-  let wake = () => {}, isOpen = false, isOver = false, code: number | undefined;
+  const queue = new Queue<string>();
+  let isOpen = false, isOver = false, code: number | undefined;
   const silence = new Silence(session.options.silenceMs ?? SILENCE_MS, signal);
   const over = () => {
     isOver = true;
-    wake();
+    queue.end();
   };
   socket.onopen = () => (isOpen = true);
   socket.onmessage = ({ data }) => {
     silence.heard();
     queue.push(typeof data === 'string' ? data : ''); // what is binary is none of ours
-    wake();
   };
   socket.onclose = (event) => {
     code = event.code;
@@ -94,19 +94,15 @@ export async function* byWebSocket(session: Session, tokens: Tokens, signal: Abo
   silence.signal.addEventListener('abort', over);
   session.begun();
   try {
-    for (;;) {
-      while (queue.length > 0) {
-        for (const given of session.feedMessage(queue.shift()!)) {
-          if (!given.expires) {
-            yield given;
-            continue;
-          }
-          const next = await tokens.next(token);
-          if (next !== undefined && !isOver) socket.send(JSON.stringify({ op: 'token', token: token = next }));
+    for await (const text of queue.read()) {
+      for (const given of session.feedMessage(text)) {
+        if (!given.expires) {
+          yield given;
+          continue;
         }
+        const next = await tokens.next(token);
+        if (next !== undefined && !isOver) socket.send(JSON.stringify({ op: 'token', token: token = next }));
       }
-      if (isOver) break;
-      await new Promise<void>((resolve) => (wake = resolve));
     }
   } finally {
     silence.end();

@@ -1,8 +1,10 @@
-export { Client, type ClientOptions, type StreamOptions } from './client.js';
+export { Client, type ClientOptions } from './client.js';
+export { Connection, type ConnectionOptions, type State } from './connection.js';
 export type { WebSocketClass } from './connections.js';
-export { Disconnected, Refused, SluiceError, TooManyTries } from './errors.js';
+export { Disconnected, Refused, SluiceError, TooManyTries, type Reason } from './errors.js';
 export type * from './messages.js';
 export type { CursorStore, Options, Parameters, StreamName } from './session.js';
 export { MemoryStore, StorageStore } from './stores.js';
-export { SharedClient } from './shared.js';
+export { SharedClient, type SharedOptions, type SharedStreamOptions } from './shared.js';
+export type { StreamOptions } from './streams.js';
 export type { Token } from './tokens.js';

@@ -81,6 +81,14 @@ class Blocks {
   }
 }
 
+export function parse(text: string): any {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Interrupted('a message that is no JSON');
+  }
+}
+
 export class Session {
   cursor: string | undefined;
   #parameters: [string, string][];
@@ -90,7 +98,7 @@ export class Session {
   #tries = 0;
   readonly name: string;
 
-  constructor(readonly base: string, readonly stream: StreamName, parameters: Parameters, name: string | undefined,
+  constructor(readonly base: string, readonly stream: StreamName | '', parameters: Parameters, name: string | undefined,
     readonly options: Options) {
     this.base = base.replace(/\/+$/, '');
     this.#parameters = Object.entries(parameters)
@@ -99,31 +107,36 @@ export class Session {
     this.name = name ?? `/v1/stream/${stream}?${new URLSearchParams(this.#parameters)}`;
   }
 
-  /** The whole URL. `more`: parameters of the connection. */
-  url(more: Record<string, string> = {}): string {
+  /** With its parameters and where it was. `more`: parameters besides. */
+  path(more: Record<string, string> = {}): string {
     const query = new URLSearchParams([...this.#parameters, ...Object.entries(more)]);
     if (this.cursor !== undefined) {
       query.set('since', this.cursor);
       query.delete('last');
     }
     const text = query.toString();
-    return `${this.base}/v1/stream/${this.stream}${text ? '?' + text : ''}`;
+    return `/v1/stream/${this.stream}${text ? '?' + text : ''}`;
+  }
+
+  url(more?: Record<string, string>): string {
+    return this.base + this.path(more);
   }
 
   /** What a refusal means. */
   refused(status: number, retryAfter: string | null, body: string): Error {
     if (status === 204) return new Complete();
-    let code = 'unknown', message = body.slice(0, 200), param: string | undefined;
+    let code = 'unknown', reason = `the server answered ${status}`, param: string | undefined, at: number | undefined;
     try {
-      ({ code, message, param } = JSON.parse(body).error);
+      ({ code, message: reason, param, at } = JSON.parse(body).error);
     } catch {
       // of a proxy
     }
+    const said = { status, code, reason };
     if (status === 401 && (code === 'token_expired' || code === 'no_token'))
-      return new Interrupted(`${status} ${code}`, undefined, true);
+      return new Interrupted(`${status} ${code}`, undefined, true, said);
     if ([408, 425, 429].includes(status) || status >= 500)
-      return new Interrupted(`${status} ${code}: ${message}`, retryAfter && /^\d+$/.test(retryAfter) ? Number(retryAfter) * 1000 : undefined);
-    return new Refused(status, code, message, param);
+      return new Interrupted(`${status} ${code}: ${reason}`, retryAfter && /^\d+$/.test(retryAfter) ? Number(retryAfter) * 1000 : undefined, false, said);
+    return new Refused(status, code, reason, param, at);
   }
 
   opened(contentType: string | null): void {
@@ -138,18 +151,23 @@ export class Session {
     this.#came = false;
   }
 
+  /** Something has come: this try was worth it. */
+  heard(): void {
+    this.#came = true;
+  }
+
   /** The messages in the next piece of the body. Throws what ends the connection, or the stream. */
   *feed(piece: Uint8Array): Generator<Given> {
     for (const { data, id } of this.#blocks.feed(this.#decoder.decode(piece, { stream: true }))) {
       this.#came = true;
       if (data === undefined) yield this.#give(undefined, id);
-      else yield* this.#message(data, id);
+      else yield* this.take(parse(data), id);
     }
   }
 
   /** One message of a WebSocket. */
   *feedMessage(text: string): Generator<Given> {
-    yield* this.#message(text, undefined, true);
+    yield* this.take(parse(text), undefined, true);
   }
 
   #give(message: Message | undefined, cursor: string | undefined): Given {
@@ -159,18 +177,14 @@ export class Session {
 
   #cursorOf(message: any): string | undefined {
     if (typeof message.cursor === 'string') return message.cursor;
-    const id = Number(message.id);
+    const place = message.type === 'gap' && message.shard === undefined ? message.to : message.id;
+    const id = Number(place);
     if (!(id >= FIRST_ID) || message.partial) return undefined;
-    return this.cursor !== undefined && !this.cursor.includes('~') && Number(this.cursor) > id ? undefined : message.id;
+    return this.cursor !== undefined && !this.cursor.includes('~') && Number(this.cursor) > id ? undefined : place;
   }
 
-  *#message(text: string, cursor: string | undefined, byIds = false): Generator<Given> {
-    let message: any;
-    try {
-      message = JSON.parse(text);
-    } catch {
-      throw new Interrupted('a message that is no JSON');
-    }
+  /** `byIds`: no cursor comes with it. Throws as feed(). */
+  *take(message: any, cursor?: string, byIds = false): Generator<Given> {
     this.#came = true;
     if (message.op) {
       if (message.error) throw new Interrupted(`the new token was refused: ${message.error.code}`, 0);
@@ -187,9 +201,10 @@ export class Session {
 
   #disconnect({ code, reason, retry_ms }: { code: string; reason: string; retry_ms?: number }): Error {
     if (code === 'complete') return new Complete();
-    if (code === 'token_expired') return new Interrupted(code, 0, true);
+    const said = { code, reason };
+    if (code === 'token_expired') return new Interrupted(code, 0, true, said);
     if (FINAL.includes(code) || (retry_ms === undefined && !RETURNING.includes(code))) return new Disconnected(code, reason, this.cursor);
-    return new Interrupted(code, retry_ms);
+    return new Interrupted(code, retry_ms, false, said);
   }
 
   /** A WebSocket that is closed without a `disconnect`. What is not sluiced's own may be a proxy's: then it comes back. */

@@ -1,67 +1,120 @@
 // One connection for all tabs of a browser: a SharedWorker (worker.ts) has the streams, the tabs listen.
-import { Disconnected, Refused, SluiceError } from './errors.js';
+import type { State } from './connection.js';
+import { Disconnected, Refused, SluiceError, type Reason } from './errors.js';
 import type { Message } from './messages.js';
-import type { Parameters, StreamName } from './session.js';
+import type { Options, Parameters, StreamName } from './session.js';
+import { Streams } from './streams.js';
 import type { Token } from './tokens.js';
+import { Queue } from './waiting.js';
 
-export interface FromTab { op: 'open' | 'close' | 'token'; id?: number; url?: string; stream?: StreamName; parameters?: Parameters; token?: string }
-export interface ToTab { op: 'message' | 'end' | 'token'; id?: number; message?: Message; error?: { name: string; args: unknown[] } }
+export interface SharedOptions extends Options {
+  /** Who it is: tabs that say the same share a connection, and its token. Unless given, the token says it, if that is a text. */
+  user?: string;
+  /** As that of a Connection. */
+  onState?: (state: State) => void;
+}
 
-const ERRORS: Record<string, new (...args: any[]) => Error> = { Refused, Disconnected };
+export interface SharedStreamOptions {
+  signal?: AbortSignal;
+  /** What other tabs have been told by the same stream comes first: counts as far back as `since` reaches, the last 60 events,
+   * the newest trends. */
+  past?: boolean;
+}
+
+export type FromTab =
+  | { op: 'join'; client: number; url: string; user?: string; token?: string; holds: boolean; options: Options }
+  | { op: 'open'; id: number; stream: StreamName; parameters: Parameters; past?: boolean }
+  | { op: 'close'; id: number }
+  | { op: 'token'; token?: string }
+  | { op: 'lock'; lock: string }
+  | { op: 'reconnect' | 'leave' };
+export type ToTab =
+  | { op: 'state'; client: number; state: State }
+  | { op: 'token'; client: number }
+  | { op: 'message'; id: number; message: Message }
+  | { op: 'end'; id: number; error?: Reason };
+
+function errorOf({ status, code, reason, param, at, cursor }: Reason): Error {
+  if (code === undefined) return new SluiceError(reason);
+  return status === undefined ? new Disconnected(code, reason, cursor) : new Refused(status, code, reason, param, at);
+}
+
+let clients = 0, streams = 0; // numbers, which are not given twice
 
 /** As Client, with the same streams, in a tab. `worker`: made from the file `sluice-stream/worker`, the same URL in all
- * tabs. Tabs that ask for the same share it, and so hear it from when they come; a stream ends with its last tab. */
-export class SharedClient {
+ * tabs; or its inPage(). Tabs that ask for the same share it; a stream ends with its last tab. */
+export class SharedClient extends Streams<SharedStreamOptions> {
+  state: State = { name: 'idle' };
+  readonly #number = ++clients;
   readonly #port: MessagePort;
-  readonly #listeners = new Map<number, (message: ToTab) => void>();
-  #next = 0;
+  readonly #queues = new Map<number, Queue<Message>>();
+  #hasJoined = false;
+  #unlock = () => {};
 
-  constructor(readonly url: string, worker: SharedWorker, token: Token) {
+  constructor(readonly url: string, worker: { port: MessagePort }, readonly token: Token, readonly options: SharedOptions = {}) {
+    super();
     this.#port = worker.port;
-    this.#port.onmessage = async ({ data }: MessageEvent<ToTab>) => {
-      if (data.op === 'token') this.#send({ op: 'token', token: typeof token === 'string' ? token : await token() });
-      else this.#listeners.get(data.id!)?.(data);
-    };
+    this.#port.onmessage = ({ data }: MessageEvent<ToTab>) => void this.#take(data);
     // A tab that is closed says so; one that comes back from the cache of pages opens its streams anew.
-    addEventListener('pagehide', () => this.close());
+    globalThis.addEventListener?.('pagehide', () => this.close());
   }
 
-  filter(parameters: Parameters) { return this.#open('filter', parameters); }
-  sample(parameters: Parameters = {}) { return this.#open('sample', parameters); }
-  firehose(parameters: Parameters = {}) { return this.#open('firehose', parameters); }
-  home(parameters: Parameters = {}) { return this.#open('home', parameters); }
-  counts(parameters: Parameters) { return this.#open('counts', parameters); }
-  trends(parameters: Parameters) { return this.#open('trends', parameters); }
-
   close(): void {
-    for (const id of this.#listeners.keys()) this.#send({ op: 'close', id });
-    for (const listener of this.#listeners.values()) listener({ op: 'end' });
+    if (!this.#hasJoined) return;
+    this.#hasJoined = false;
+    this.#send({ op: 'leave' });
+    this.#unlock();
+    for (const queue of this.#queues.values()) queue.stop();
+  }
+
+  /** At once, if it waits or has ended. */
+  reconnect(): void {
+    this.#send({ op: 'reconnect' });
   }
 
   #send(message: FromTab): void {
     this.#port.postMessage(message);
   }
 
-  async *#open(stream: StreamName, parameters: Parameters): AsyncGenerator<Message, void> {
-    const id = this.#next++, queue: ToTab[] = [];
-    let wake = () => {};
-    this.#listeners.set(id, (message) => {
-      queue.push(message);
-      wake();
+  #join(): void {
+    if (this.#hasJoined) return;
+    this.#hasJoined = true;
+    const { url, token, options: { user, onState, ...options } } = this;
+    this.#send({ op: 'join', client: this.#number, url, user, token: typeof token === 'string' ? token : undefined,
+      holds: onState !== undefined, options });
+    // One that crashes says nothing, but lets go of its lock.
+    const lock = `sluice ${crypto.getRandomValues(new Uint32Array(4)).join()}`;
+    void globalThis.navigator?.locks?.request(lock, () => {
+      if (this.#hasJoined) this.#send({ op: 'lock', lock });
+      return new Promise<void>((resolve) => (this.#unlock = resolve));
     });
-    this.#send({ op: 'open', id, url: this.url, stream, parameters });
+  }
+
+  async #take(told: ToTab): Promise<void> {
+    if (told.op === 'message') this.#queues.get(told.id)?.push(told.message);
+    else if (told.op === 'end') this.#queues.get(told.id)?.end(told.error && errorOf(told.error));
+    else if (told.client !== this.#number) return; // of one before this one
+    else if (told.op === 'token') {
+      this.#send({ op: 'token', token: await Promise.resolve((this.token as () => string | Promise<string>)()).catch(() => undefined) });
+    } else {
+      this.state = told.state;
+      this.options.onState?.(told.state);
+    }
+  }
+
+  protected async *open(stream: StreamName, parameters: Parameters, { signal, past }: SharedStreamOptions = {}): AsyncGenerator<Message, void> {
+    if (signal?.aborted) return;
+    const id = ++streams, queue = new Queue<Message>(), stop = () => queue.stop();
+    this.#queues.set(id, queue);
+    signal?.addEventListener('abort', stop);
+    this.#join();
+    this.#send({ op: 'open', id, stream, parameters, past });
     try {
-      for (;;) {
-        for (const { op, message, error } of queue.splice(0)) {
-          if (error) throw error.name in ERRORS ? new ERRORS[error.name]!(...error.args) : new SluiceError(String(error.args[0]));
-          if (op === 'end') return;
-          yield message!;
-        }
-        if (queue.length === 0) await new Promise<void>((resolve) => (wake = resolve));
-      }
+      yield* queue.read();
     } finally {
-      this.#listeners.delete(id);
-      this.#send({ op: 'close', id });
+      signal?.removeEventListener('abort', stop);
+      this.#queues.delete(id);
+      if (this.#hasJoined) this.#send({ op: 'close', id });
     }
   }
 }

@@ -1,67 +1,166 @@
 // The SharedWorker: new SharedWorker(url of this file, { type: 'module' }).
-import { Client } from './client.js';
-import { Disconnected, Refused } from './errors.js';
+//
+// Tabs of one user have a connection together, and what they have open on it.
+import { Connection, reasonOf, type State } from './connection.js';
+import { Interrupted } from './errors.js';
+import { Memory } from './memory.js';
 import type { FromTab, ToTab } from './shared.js';
 
-interface Listener { port: MessagePort; id: number }
-interface Open { listeners: Listener[]; abort: AbortController }
+interface Topic { key: string; listeners: { tab: Tab; id: number }[]; abort: AbortController; memory: Memory }
+type Join = Extract<FromTab, { op: 'join' }>;
+type Open = Extract<FromTab, { op: 'open' }>;
 
-const clients = new Map<string, Client>(), streams = new Map<string, Open>();
-const ports: MessagePort[] = [];
-let asking: ((token: string) => void) | undefined;
+class Group {
+  readonly #tabs = new Set<Tab>();
+  readonly #topics = new Map<string, Topic>();
+  readonly #connection: Connection;
+  #asking: { resolve: (token: string) => void; reject: (why: Error) => void } | undefined;
 
-/** Of the tab that has come last, which is the one least likely to be gone. */
-function askToken(): Promise<string> {
-  return new Promise((resolve) => {
-    asking = resolve;
-    for (const port of ports.slice(-3)) port.postMessage({ op: 'token' } satisfies ToTab);
-  });
-}
-
-function tell(open: Open, message: ToTab): void {
-  for (const { port, id } of open.listeners) port.postMessage({ ...message, id });
-}
-
-function errorOf(error: unknown): ToTab['error'] {
-  if (error instanceof Refused) return { name: 'Refused', args: [error.status, error.code, error.message, error.param] };
-  if (error instanceof Disconnected) return { name: 'Disconnected', args: [error.code, error.message, error.cursor] };
-  return { name: 'SluiceError', args: [String(error)] };
-}
-
-async function read(key: string, open: Open, { url, stream, parameters }: FromTab): Promise<void> {
-  let client = clients.get(url!);
-  if (!client) clients.set(url!, (client = new Client(url!, { token: askToken })));
-  let end: ToTab = { op: 'end' };
-  try {
-    for await (const message of client[stream!](parameters!, { signal: open.abort.signal })) tell(open, { op: 'message', message });
-  } catch (error) {
-    end = { op: 'end', error: errorOf(error) };
+  constructor(readonly key: string, { url, token, options }: Join) {
+    this.#connection = new Connection(url, { ...options, token: token ?? (() => this.#askToken()), onState: (state) => this.#tell(state) });
   }
-  if (streams.get(key) === open) streams.delete(key);
-  tell(open, end);
-}
 
-function take(port: MessagePort, asked: FromTab): void {
-  if (asked.op === 'token') {
-    asking?.(asked.token!);
-  } else if (asked.op === 'open') {
-    const key = JSON.stringify([asked.url, asked.stream, asked.parameters]);
-    const known = streams.get(key), open = known ?? { listeners: [], abort: new AbortController() };
-    open.listeners.push({ port, id: asked.id! });
-    if (known) return;
-    streams.set(key, open);
-    void read(key, open, asked);
-  } else {
-    for (const [key, open] of streams) {
-      open.listeners = open.listeners.filter((listener) => listener.port !== port || listener.id !== asked.id);
-      if (open.listeners.length > 0) continue;
-      open.abort.abort();
-      streams.delete(key);
+  join(tab: Tab): void {
+    this.#tabs.add(tab);
+    tab.send({ op: 'state', client: tab.client, state: this.#connection.state });
+    if (this.#asking) tab.send({ op: 'token', client: tab.client });
+  }
+
+  leave(tab: Tab): void {
+    if (!this.#tabs.delete(tab)) return;
+    for (const topic of this.#topics.values()) this.#drop(topic, tab);
+    if (this.#tabs.size > 0) return;
+    groups.delete(this.key);
+    this.#connection.close();
+    this.takeToken();
+  }
+
+  open(tab: Tab, { id, stream, parameters, past }: Open): void {
+    const key = JSON.stringify([stream, parameters]);
+    let topic = this.#topics.get(key);
+    if (past) for (const message of topic?.memory.all() ?? []) tab.send({ op: 'message', id, message });
+    if (!topic) {
+      topic = { key, listeners: [], abort: new AbortController(), memory: new Memory(parameters) };
+      this.#topics.set(key, topic);
+      void this.#read(topic, stream, parameters);
+    }
+    topic.listeners.push({ tab, id });
+    if (!tab.holds && this.#connection.state.name === 'ended') this.reconnect();
+  }
+
+  close(tab: Tab, id: number): void {
+    for (const topic of this.#topics.values()) this.#drop(topic, tab, id);
+  }
+
+  reconnect(): void {
+    this.#connection.reconnect();
+  }
+
+  /** undefined: the tab has none. */
+  takeToken(token?: string): void {
+    if (token === undefined) this.#asking?.reject(new Interrupted('no token'));
+    else this.#asking?.resolve(token);
+    this.#asking = undefined;
+  }
+
+  /** Of the tabs that have come last, which are the ones least likely to be gone. */
+  #askToken(): Promise<string> {
+    return new Promise((resolve, reject) => {
+      this.#asking = { resolve, reject };
+      for (const tab of [...this.#tabs].slice(-3)) tab.send({ op: 'token', client: tab.client });
+    });
+  }
+
+  async #read(topic: Topic, stream: Open['stream'], parameters: Open['parameters']): Promise<void> {
+    let error: ReturnType<typeof reasonOf> | undefined;
+    try {
+      for await (const message of this.#connection[stream](parameters, { signal: topic.abort.signal })) {
+        topic.memory.take(message);
+        for (const { tab, id } of topic.listeners) tab.send({ op: 'message', id, message });
+      }
+    } catch (why) {
+      error = reasonOf(why);
+    }
+    this.#forget(topic);
+    for (const { tab, id } of topic.listeners) tab.send({ op: 'end', id, error });
+  }
+
+  /** Without `id` everything of a tab. */
+  #drop(topic: Topic, tab: Tab, id?: number): void {
+    topic.listeners = topic.listeners.filter((listener) => listener.tab !== tab || (id !== undefined && listener.id !== id));
+    if (topic.listeners.length > 0) return;
+    topic.abort.abort();
+    this.#forget(topic);
+  }
+
+  #forget(topic: Topic): void {
+    if (this.#topics.get(topic.key) === topic) this.#topics.delete(topic.key);
+  }
+
+  #tell(state: State): void {
+    for (const tab of this.#tabs) tab.send({ op: 'state', client: tab.client, state });
+    if (state.name !== 'ended') return;
+    for (const topic of this.#topics.values()) {
+      for (const { tab, id } of topic.listeners) {
+        if (tab.holds) continue;
+        tab.send({ op: 'end', id, error: state.error });
+        this.#drop(topic, tab, id);
+      }
     }
   }
 }
 
-(globalThis as unknown as { onconnect: (event: MessageEvent) => void }).onconnect = ({ ports: [port] }) => {
-  ports.push(port!);
-  port!.onmessage = ({ data }) => take(port!, data);
-};
+const groups = new Map<string, Group>();
+
+/** A client in a tab. */
+class Tab {
+  readonly client: number;
+  readonly holds: boolean;
+  readonly #group: Group;
+
+  constructor(readonly port: MessagePort, asked: Join) {
+    this.client = asked.client;
+    this.holds = asked.holds;
+    const key = JSON.stringify([asked.url, asked.user ?? asked.token]);
+    if (!groups.has(key)) groups.set(key, new Group(key, asked));
+    this.#group = groups.get(key)!;
+    this.#group.join(this);
+  }
+
+  send(message: ToTab): void {
+    this.port.postMessage(message);
+  }
+
+  take(asked: FromTab): void {
+    if (asked.op === 'open') this.#group.open(this, asked);
+    else if (asked.op === 'close') this.#group.close(this, asked.id);
+    else if (asked.op === 'token') this.#group.takeToken(asked.token);
+    else if (asked.op === 'reconnect') this.#group.reconnect();
+    else if (asked.op === 'lock') void navigator.locks.request(asked.lock, () => this.leave());
+    else if (asked.op === 'leave') this.leave();
+  }
+
+  leave(): void {
+    this.#group.leave(this);
+  }
+}
+
+function serve(port: MessagePort): void {
+  let tab: Tab | undefined;
+  port.onmessage = ({ data }: MessageEvent<FromTab>) => {
+    if (data.op !== 'join') return tab?.take(data);
+    tab?.leave();
+    tab = new Tab(port, data);
+  };
+}
+
+/** In the place of a SharedWorker, where a browser has none: a connection for this page alone. */
+export function inPage(): { port: MessagePort } {
+  const { port1, port2 } = new MessageChannel();
+  serve(port1);
+  return { port: port2 };
+}
+
+if ('SharedWorkerGlobalScope' in globalThis) {
+  (globalThis as unknown as { onconnect: (event: MessageEvent) => void }).onconnect = ({ ports: [port] }) => serve(port!);
+}

@@ -1,9 +1,11 @@
-"""How the steps of a script are said on a connection: over HTTP as Server-Sent Events, or on a WebSocket."""
+"""How the steps of a script are said on a connection: over HTTP as Server-Sent Events, on a WebSocket, or on a WebSocket
+to `/v1/stream` on which the client opens its streams."""
 
 import base64
 import hashlib
 import json
 import zlib
+from urllib.parse import parse_qs, urlsplit
 
 from script import CLOSE, PING, PONG, TEXT, error_body, frame_bytes, message_bytes, sse
 
@@ -14,6 +16,16 @@ EXPIRES = "2026-11-21T03:02:03.000Z"
 
 class Fault(Exception):
     """The client did not do what the script waits for."""
+
+
+def read_target(target):
+    """The path and the parameters of a request."""
+    target = urlsplit(target)
+    return {"path": target.path, **{name: values[0] for name, values in parse_qs(target.query).items()}}
+
+
+def differences(asks, asked):
+    return [f"{name} is {asked.get(name)!r}, not {wanted!r}" for name, wanted in asks.items() if asked.get(name) != wanted]
 
 
 class OverHttp:
@@ -146,3 +158,55 @@ class OverWebSocket:
             self._read += piece
         some, self._read = self._read[:size], self._read[size:]
         return some
+
+
+class OverConnection(OverWebSocket):
+    """`asks`: what the visit must ask for; what is not of the connection is of its one stream. With the steps `asked` there
+    are more streams."""
+
+    def __init__(self, connection, asked, asks):
+        super().__init__(connection, asked)
+        self._asks = asks
+        self._names = {}  # of streams, by what they track
+
+    def head(self, content_type):
+        super().head(content_type)
+        self.asked(None, None, self._asks)
+
+    def asked(self, track, refused, asks):
+        operation, asked = self._hear_operation("open")
+        if track is not None and asked.get("track") != track:
+            raise Fault(f"{asked} is opened, not {track}")
+        if faults := differences({name: value for name, value in asks.items() if name != "token"}, asked):
+            raise Fault(f"{asked}: {'; '.join(faults)}")
+        self._names[track] = name = operation["id"]
+        self._send(message_bytes({"op": "opened", "id": name} if refused is None
+                                 else {"op": "open", "id": name, **json.loads(error_body(refused))}))
+
+    def left(self, track):
+        operation, _ = self._hear_operation("close")
+        if operation["id"] != self._names[track]:
+            raise Fault(f"{operation} is closed, not {track}")
+
+    def of(self, track, _, message, __):
+        self._send(message_bytes({**message, "stream": self._names[track]}))
+
+    def of_all(self, _, message, cursor):
+        super().say(message, cursor)
+
+    def say(self, message, cursor):
+        """What ends the connection ends its stream before; a token is that of the connection."""
+        of_connection = message["type"] == "warning" and message["code"] == "token_expiring"
+        if not of_connection:
+            self._send(message_bytes({**message, "stream": self._names[None]}))
+        if of_connection or message["type"] == "disconnect" and message["code"] != "complete":
+            super().say({name: value for name, value in message.items() if name != "cursor"}, cursor)
+
+    def cursor(self, place):
+        self.say({"type": "cursor", "id": place}, None)
+
+    def _hear_operation(self, op):
+        operation = json.loads(self._hear(TEXT))
+        if operation["op"] != op:
+            raise Fault(f"heard {operation}, not {op}")
+        return operation, read_target(operation.get("path", ""))

@@ -54,6 +54,28 @@ def refuse(status, code, **headers):
     return answer(status, error_body(code), **headers)
 
 
+# --- streams on one connection, which a client opens on `/v1/stream`: a stream is called by what it tracks
+
+def asked(track, refused=None, **asks):
+    """Waits until a stream is asked for, whose path must say `asks`, and opens it, or refuses it with a code."""
+    return "asked", track, refused, asks
+
+
+def left(track):
+    """Waits until the client closes the stream."""
+    return "left", track
+
+
+def of(track, *steps):
+    """Steps of this stream."""
+    return tuple(("of", track, *step) for step in steps)
+
+
+def of_all(step):
+    """What is said of the connection, not of a stream."""
+    return "of_all", *step
+
+
 # --- messages
 
 def post(number, **members):

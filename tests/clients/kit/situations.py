@@ -17,6 +17,7 @@ class Situation:
     silence_s: float = 20.0
     max_tries: int | None = None
     beside: tuple = ()            # the visits of another server, which is read, too; then the order does not matter
+    others: tuple = ()            # parameters of more streams on the connection, as of `beside`; `ends` is of the first
 
 
 GAP = {"type": "gap", "from": at(1), "to": at(5), "reason": "retention"}
@@ -180,6 +181,8 @@ def name_of(message):
 def is_over(situation, transport):
     """Whether all of its steps can be said there."""
     kinds = {step[0] for each in situation.visits + situation.beside for step in each.steps}
+    if transport == "connection":
+        return not kinds & (ONLY_HTTP | ONLY_WEBSOCKET) and not situation.beside
     return not kinds & (ONLY_HTTP if transport == "websocket" else ONLY_WEBSOCKET)
 
 
@@ -187,4 +190,4 @@ def dump(situation, url, transport):
     """What a runner is told, as one line of JSON."""
     return json.dumps({"url": url, "parameters": situation.parameters, "renews": situation.renews,
                        "stream": "counts" if "bucket" in situation.parameters else "filter", "transport": transport,
-                       "silence_s": situation.silence_s, "max_tries": situation.max_tries})
+                       "silence_s": situation.silence_s, "max_tries": situation.max_tries, "others": situation.others})

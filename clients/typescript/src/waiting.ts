@@ -1,0 +1,50 @@
+// What one part of the package gives another when it comes, and pauses.
+
+/** What is pushed is read, in order, until it ends. For one reader. */
+export class Queue<T> {
+  #items: T[] = [];
+  #isOver = false;
+  #error: unknown;
+  #wake = () => {};
+
+  push(item: T): void {
+    if (!this.#isOver) this.#items.push(item);
+    this.#wake();
+  }
+
+  /** What has been pushed is read first; then the error, if there is one, is thrown. */
+  end(error?: unknown): void {
+    if (!this.#isOver) this.#error = error;
+    this.#isOver = true;
+    this.#wake();
+  }
+
+  /** Nothing more is read. */
+  stop(): void {
+    this.#items = [];
+    this.end();
+  }
+
+  async *read(): AsyncGenerator<T, void> {
+    for (;;) {
+      while (this.#items.length > 0) yield this.#items.shift()!;
+      if (this.#isOver) break;
+      await new Promise<void>((resolve) => (this.#wake = resolve));
+    }
+    if (this.#error !== undefined) throw this.#error;
+  }
+}
+
+/** `ms` undefined: until `signal` ends it. */
+export function pause(ms: number | undefined, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = ms === undefined ? undefined : setTimeout(done, ms);
+    function done() {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve();
+    }
+    signal.addEventListener('abort', done);
+    if (signal.aborted) done();
+  });
+}
