@@ -1,9 +1,9 @@
-/* accept.c - the most exact range of all lines decides each offer's weight, the heaviest offer
- * wins.
+/* accept.c - the most specific range of all lines decides the weight of each offer; the offer with
+ * the highest weight wins.
  *
- * So RFC 9110, section 12.5.1 has it. A range that cannot be read is passed over, as if it were not
- * there. Nothing is kept or allocated: the lines are gone through once for each of the few offers,
- * and how long they may be is bounded by the head of the request. */
+ * This follows RFC 9110, section 12.5.1. A malformed range is ignored. Nothing is stored or
+ * allocated: the lines are scanned once for each of the few offers, and their length is limited by
+ * that of the request head. */
 #include "gateway/http/accept.h"
 
 struct offer {
@@ -17,7 +17,7 @@ static const struct offer offers[] = {
     {"text", "event-stream", ACCEPT_SSE},
 };
 
-/* One element of the header: text/html;level=1;q=0.5 */
+/* An element of the header: text/html;level=1;q=0.5 */
 struct range {
     struct sl_slice type, subtype;
     int weight; /* 0 to ACCEPT_WEIGHT_MAX */
@@ -62,7 +62,7 @@ static bool read_range(struct sl_slice text, struct range *ret_range)
     return true;
 }
 
-/* 0: not at all; 1, 2, 3: by any type, by its type, by its full name. */
+/* How specific the match is. 0: none; 1, 2, 3: any type, its type, its full name. */
 static int exactness(const struct range *range, const struct offer *offer)
 {
     if (http_token_is(range->type, "*"))
@@ -90,7 +90,7 @@ static void judge_line(struct sl_slice line, const struct offer *offer, int *wei
     }
 }
 
-/* The most exact range decides about an offer. */
+/* The most specific range decides about an offer. */
 static void judge(const struct http_list *accept, const struct offer *offer, int *ret_weight,
                   int *ret_exactness)
 {

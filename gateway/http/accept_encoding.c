@@ -22,7 +22,7 @@ static bool read_parameters(struct sl_slice parameters, int *ret_weight)
     return true;
 }
 
-/* Of a coding that is named twice the greater weight counts. */
+/* If a coding is named twice, the greater weight counts. */
 static void read_element(struct sl_slice element, struct weights *weights)
 {
     struct sl_slice coding = http_next_element(&element, ';');
@@ -40,7 +40,7 @@ static void read_element(struct sl_slice element, struct weights *weights)
         *slot = weight;
 }
 
-/* Of a coding that need not be named to be refused. */
+/* For a coding that is acceptable unless it is refused by name or by `*`. */
 static int weight_of(int named, int any)
 {
     if (named != NOT_NAMED)

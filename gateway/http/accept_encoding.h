@@ -1,6 +1,7 @@
-/* gateway/http/accept_encoding.h - what does an Accept-Encoding header permit? (RFC 9110, 12.5.3)
+/* gateway/http/accept_encoding.h - which codings an Accept-Encoding header permits (RFC 9110,
+ * 12.5.3).
  *
- * Pure. Elements that are malformed count as not sent. */
+ * A pure function. Malformed elements are ignored. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,12 +13,12 @@ struct accept_encoding {
     bool names_identity;
 };
 
-/* Without a header everything is acceptable, but nobody has asked for another coding: they
- * weigh 0 then. The named coding goes before `*`; x-gzip is gzip. */
+/* Without a header everything is acceptable, but no coding was asked for: then gzip and zstd weigh
+ * 0. A coding by its name has precedence over `*`; x-gzip is gzip. */
 struct accept_encoding accept_encoding_read(const struct http_list *lines);
 
-/* Shall the answer have the coding of this weight, where it is there without any, too? Where
- * identity is not named, whoever takes the coding prefers it. */
+/* Whether a response that is also available without a coding should use the one with this weight.
+ * If identity is not named, a client that accepts the coding prefers it. */
 static inline bool accept_encoding_prefers(const struct accept_encoding *accept, int weight)
 {
     return weight > 0 && (!accept->names_identity || weight >= accept->identity);

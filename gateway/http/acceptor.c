@@ -1,9 +1,9 @@
 /* acceptor.c - a poll handle for each listening socket, and a few connections for each that is
  * ready.
  *
- * At most ACCEPTS_PER_TURN are accepted at a time, so that those who are connected are served in
- * between. When descriptors run out, a spare one is given up to accept and close, since a
- * connection that stays in the queue would keep the socket ready for ever. At the end what is in
+ * At most ACCEPTS_PER_TURN connections are accepted at a time, so that existing ones are served in
+ * between. When file descriptors run out, a spare one is released to accept a connection and close
+ * it, because a connection that stays in the queue would keep the socket ready for ever. At the end
  * the queue is accepted once more, up to the size of the queue. */
 #include "gateway/http/acceptor.h"
 
@@ -21,10 +21,10 @@
 
 enum {
     ACCEPTS_PER_TURN = 16,
-    LAST_ACCEPTS = 4096 /* the listeners' backlog: what comes later than the end comes too late */
+    LAST_ACCEPTS = 4096 /* the backlog of the listeners: connections after that come too late */
 };
 
-/* To one listener. */
+/* The watch of one listening socket. */
 struct listener_watch {
     uv_poll_t poll;
     struct acceptor *acceptor;
@@ -36,7 +36,7 @@ struct acceptor {
     struct acceptor_settings settings;
     bool is_open;
     struct listener_watch *first; /* NULL: closed */
-    int spare_fd; /* given up to accept and close when descriptors run out; -1: not had again */
+    int spare_fd; /* released to accept and close when descriptors run out; -1: not regained yet */
     struct log_rate exhausted_rate;
 };
 
@@ -55,8 +55,8 @@ static void report(struct acceptor *acceptor)
                   held_back);
 }
 
-/* Hangs up on the next one in the queue. False: the queue is empty (the kernel looks for a
- * descriptor first), or somebody else took the spare one. */
+/* Accepts and closes the next connection in the queue. false: the queue is empty (the kernel looks
+ * for a descriptor first), or another thread took the spare one. */
 static bool shed(struct acceptor *acceptor, int listener)
 {
     int fd;
@@ -88,7 +88,7 @@ static void accept_some(struct listener_watch *watch, int most)
             return;
         else if ((errno == EMFILE || errno == ENFILE) && !shed(watch->acceptor, watch->listener))
             return;
-        /* ECONNABORTED and the like concern that one connection. */
+        /* errors such as ECONNABORTED concern only one connection */
     }
 }
 
@@ -134,12 +134,14 @@ struct acceptor *acceptor_new(const struct acceptor_settings *settings)
     return acceptor;
 }
 
-/* Connections inherit these from the listener, which saves two calls for each. */
+/* Accepted connections inherit these options from the listener, which saves two system calls for
+ * each. */
 static void set_options(const struct acceptor_settings *settings, int listener)
 {
     const int on = 1;
 
-    setsockopt(listener, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* we gather */
+    setsockopt(listener, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* output is gathered before it
+                                                                        is sent */
     setsockopt(listener, IPPROTO_TCP, TCP_USER_TIMEOUT, &settings->user_timeout_ms,
                sizeof(settings->user_timeout_ms));
 }
@@ -160,7 +162,8 @@ static void free_watch(uv_handle_t *poll)
 
 void acceptor_close(struct acceptor *acceptor, bool empties_queues)
 {
-    bool accepts = empties_queues && acceptor->is_open; /* who was never open leaves them alone */
+    bool accepts = empties_queues && acceptor->is_open; /* an acceptor that was never opened leaves
+                                                           the queue alone */
     struct listener_watch *watch;
 
     while ((watch = acceptor->first)) {

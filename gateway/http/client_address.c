@@ -1,18 +1,18 @@
-/* client_address.c - X-Forwarded-For and Forwarded, element by element, from the right.
+/* client_address.c - evaluates X-Forwarded-For and Forwarded element by element, from the right.
  *
- * What stands at the right end was written by the proxy that we trust; what stands left of it may
- * be anybody's, an open quote included. So elements are cut off at the right, too, and one that
- * cannot be read ends the walk: the last good hop is the client. An element is at fault, not the
- * request: who cannot be asked who he is counts as his proxy, and is counted.
+ * The element at the right end was written by a trusted proxy; what is left of it may come from
+ * anybody, including an unclosed quote. Therefore elements are also split from the right, and a
+ * malformed one ends the walk: the last good hop is the client. Such a request is not refused: the
+ * client counts as its proxy, and the case is counted.
  *
- * Of several lines of a header the last ones are kept (http_head.h), which are those that matter.
- * The cost is linear in the header. */
+ * If a header has several lines the last ones are kept (http_head.h), which are the relevant ones.
+ * The cost is linear in the size of the header. */
 #include "gateway/http/client_address.h"
 
 #include <string.h>
 
-/* Cuts the last element off `*rest`: up to the last comma that is not between quotes. No element
- * has a quote within quotes, so one behind a backslash is at fault. */
+/* Removes the last element from `*rest`: what follows the last comma that is not between quotes.
+ * Escaped quotes within quotes do not occur, so an element with one is malformed. */
 static bool cut_last(struct sl_slice *rest, struct sl_slice *ret_element)
 {
     size_t at = rest->size;
@@ -41,7 +41,7 @@ static bool is_port(struct sl_slice text)
     return true;
 }
 
-/* `192.0.2.1`, `192.0.2.1:80`, `[2001:db8::1]`, `[2001:db8::1]:80`, and `2001:db8::1`. */
+/* Parses `192.0.2.1`, `192.0.2.1:80`, `[2001:db8::1]`, `[2001:db8::1]:80`, and `2001:db8::1`. */
 static bool read_node(struct sl_slice text, struct ip_address *ret_address)
 {
     struct sl_slice host = text, port = SL_SLICE_NONE;
@@ -64,7 +64,7 @@ static bool read_node(struct sl_slice text, struct ip_address *ret_address)
            ip_address_parse(host, ret_address);
 }
 
-/* --- what an element says --- */
+/* --- elements --- */
 
 struct hop {
     struct ip_address address;
@@ -76,7 +76,7 @@ static bool read_plain(struct sl_slice element, struct hop *ret_hop)
     return read_node(element, &ret_hop->address);
 }
 
-/* Without its quotes, which are where a quote is allowed, and nowhere else. */
+/* Removes quotes, which are allowed only around the whole value. */
 static bool unquote(struct sl_slice *value)
 {
     if (value->size >= 2 && value->data[0] == '"' && value->data[value->size - 1] == '"')
@@ -93,7 +93,7 @@ static enum pair_name name_of(struct sl_slice name)
     return http_token_is(name, "proto") ? PAIR_PROTO : PAIR_OTHER;
 }
 
-/* Cuts the first pair off; a semicolon between quotes is part of one. */
+/* Removes the first pair; a semicolon between quotes belongs to it. */
 static struct sl_slice next_pair(struct sl_slice *rest)
 {
     bool is_quoted = false;
@@ -109,7 +109,7 @@ static struct sl_slice next_pair(struct sl_slice *rest)
     return pair;
 }
 
-/* for=192.0.2.43;proto=https;by="[2001:db8::1]" */
+/* Parses for=192.0.2.43;proto=https;by="[2001:db8::1]". */
 static bool read_forwarded(struct sl_slice element, struct hop *ret_hop)
 {
     unsigned seen = 0;
@@ -136,7 +136,7 @@ static bool read_forwarded(struct sl_slice element, struct hop *ret_hop)
 
 /* --- the walk --- */
 
-/* Every proxy that wrote something wrote https. */
+/* Whether all proxies that wrote a protocol wrote https. */
 static bool all_are_https(const struct http_list *protos)
 {
     bool is_secure = false;
@@ -155,7 +155,7 @@ static bool all_are_https(const struct http_list *protos)
     return is_secure;
 }
 
-/* False: the walk ends here. */
+/* false: the walk ends here. */
 static bool take_element(const struct client_trust *trust, struct sl_slice element,
                          struct client_found *found)
 {
@@ -170,7 +170,7 @@ static bool take_element(const struct client_trust *trust, struct sl_slice eleme
     return ip_networks_contain(&trust->proxies, &hop.address);
 }
 
-/* The same. An empty element is none (RFC 9110, 5.6.1.2). */
+/* The same for a line. Empty elements are ignored (RFC 9110, 5.6.1.2). */
 static bool walk_line(const struct client_trust *trust, struct sl_slice line,
                       struct client_found *found)
 {

@@ -1,9 +1,9 @@
-/* form.c - cuts at `&` and `=`, decodes each half once, and files the value by the parameter's
- * place.
+/* form.c - splits at `&` and `=`, decodes each part once, and stores the value by the parameter's
+ * index.
  *
- * All decoded texts lie in one block, which is no longer than what came in, and are given back with
- * the form. The first fault ends the reading and is named; names are looked for in the caller's
- * short list. */
+ * All decoded texts are in one block, which is no larger than the input and is freed with the
+ * form. The first error ends the reading and is reported. Names are searched in the caller's short
+ * list. */
 #include "gateway/http/form.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/utf8.h"
 
-/* More than any request has: what a stranger can make us look at stays small. */
+/* More than any valid request has; limits the work that a client can cause. */
 enum { MAX_PARAMETERS = 64 };
 
 enum text_fault { TEXT_OK, TEXT_BAD_ESCAPE, TEXT_NOT_UTF8, TEXT_HAS_NUL };
@@ -31,7 +31,7 @@ static int hex_value(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* Writes what `text` stands for, and a NUL, to `room`: never longer than the text and a NUL. */
+/* Writes the decoded text and a NUL to `room`; it is never longer than `text` and a NUL. */
 static enum text_fault decode(struct sl_slice text, char *room, struct sl_slice *ret_decoded)
 {
     char *out = room;
@@ -68,7 +68,8 @@ static int find(const struct form *form, struct sl_slice name)
     return -1;
 }
 
-/* `room` takes a NUL more than `pair` has bytes, see decode(): the name's stands for the "=". */
+/* `room` needs one byte more than `pair` has, see decode(): the NUL of the name replaces the
+ * "=". */
 static int read_pair(struct form *form, struct sl_slice pair, char *room,
                      struct http_refusal *refusal)
 {

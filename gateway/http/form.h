@@ -1,24 +1,24 @@
-/* gateway/http/form.h - `track=caf%C3%A9+noir&types=post` -> the values of the parameters.
+/* gateway/http/form.h - parses query strings and form bodies: `track=caf%C3%A9+noir&types=post`.
  *
- * For query strings and for form bodies (application/x-www-form-urlencoded), which share their
- * syntax. Strict, for a typo must not silently widen a stream: a parameter that is not known, is
- * there twice, or is not text (a broken escape, invalid UTF-8, U+0000) is refused by its name. Of
- * more than 64 parameters, empty ones included, the others are not looked at. */
+ * Both (the latter are application/x-www-form-urlencoded) have the same syntax. Parsing is strict,
+ * because a typing error must not silently widen a stream: a parameter that is unknown, repeated,
+ * or not text (a broken escape, invalid UTF-8, U+0000) is refused by name. Only the first 64
+ * parameters, including empty ones, are read. */
 #pragma once
 
 #include "base/slice.h"
 #include "gateway/http/http.h"
 
 struct form {
-    const char *const *names; /* of all parameters that are known */
+    const char *const *names; /* of all known parameters */
     unsigned count;
     struct sl_slice *values; /* one for each name; without data: not given */
-    char *memory;            /* what the values point to */
+    char *memory;            /* owns the bytes of the values */
 };
 
-/* Reads `texts` as if they were one. 0; -EPROTO: *refusal names the first parameter at fault, and
- * `values` has all the others (of the first 64); -ENOMEM. Whatever is returned, end with
- * form_done(). */
+/* Reads `texts` as if they were concatenated. 0; -EPROTO: *refusal names the first wrong parameter,
+ * and `values` contains all the others (of the first 64); -ENOMEM. In any case call form_done() at
+ * the end. */
 int form_read(struct form *form, const struct sl_slice *texts, unsigned text_count,
               struct http_refusal *refusal);
 void form_done(struct form *form);

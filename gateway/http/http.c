@@ -1,9 +1,9 @@
 /* http.c - elements of header fields, and refusals as JSON.
  *
- * Elements are cut by their separator alone: none of the fields that are read here has quoted
- * strings with one in it. A refusal's message and parameter have a fixed room; a message that is
- * longer is cut between two characters, and a parameter that could not be shown as it is is left
- * out. */
+ * Elements are split at their separator only, because none of the fields read here has quoted
+ * strings that contain one. A refusal has fixed space for message and parameter: a message that is
+ * too long is truncated between two characters, and a parameter that cannot be shown unchanged is
+ * omitted. */
 #include "gateway/http/http.h"
 
 #include <errno.h>
@@ -55,7 +55,7 @@ int http_refuse(struct http_refusal *refusal, int status, const char *code, cons
     va_end(args);
     size = strlen(refusal->message);
     while (!utf8_is_valid(sl_slice(refusal->message, size)))
-        refusal->message[--size] = '\0'; /* the cut went through a character */
+        refusal->message[--size] = '\0'; /* the message was cut within a character */
     if (param && is_fit_to_show(param))
         strcpy(refusal->param, param);
     return -EPROTO;

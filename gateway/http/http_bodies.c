@@ -1,8 +1,7 @@
-/* http_bodies.c - which bodies are on their way, how much of them is kept, and whose turn it is
- * to go.
+/* http_bodies.c - the large bodies being received, their memory, and which of them must give way.
  *
- * A list of the large ones, in the order in which they began, walked when there is no room. It is
- * as long as there may be requests half read. */
+ * They are in a list in the order in which they began, which is searched when there is no room. Its
+ * length is limited by the number of incomplete requests. */
 #include "gateway/http/http_bodies.h"
 
 #include <assert.h>
@@ -71,13 +70,13 @@ static double recent_bytes(const struct http_body_share *share, uint64_t now_ms)
            exp2(-(double)(now_ms - share->recent_ms) / (double)HTTP_BODIES_HALF_LIFE_MS);
 }
 
-/* Bytes that came lately. Who has just begun may be as quick as anybody. */
+/* Recent bytes. A body that has just begun may become as fast as any. */
 static double pace_of(const struct http_body_share *share, uint64_t now_ms)
 {
     return now_ms - share->began_ms < HTTP_BODIES_GRACE_MS ? INFINITY : recent_bytes(share, now_ms);
 }
 
-/* Of all, or of those with the address of `share`. Nobody is slow: it is `share` itself. */
+/* The slowest of all, or of those with the address of `share`. If none is slow, `share` itself. */
 static struct http_body_share *slowest(const struct http_bodies *bodies,
                                        struct http_body_share *share, bool of_address,
                                        uint64_t now_ms)

@@ -1,18 +1,18 @@
 /* http_connection.c - the state of an HTTP connection, from one request to the next.
  *
- * A connection is in one stage: it reads a head, reads a body, is being answered, or lingers. What
- * arrives is looked at where libwebsockets read it; only the beginning of a head that is not whole
- * yet, and requests that were sent ahead, are copied into the connection's own buffer. The usual
- * request, one packet with a short answer, therefore costs a read, a parse, a send, and no memory.
+ * A connection is in one stage: it reads a head, reads a body, is being answered, or lingers. Input
+ * is parsed in the buffer into which libwebsockets read it; only an incomplete head and pipelined
+ * requests are copied into the connection's own buffer. So the usual request, one packet with a
+ * short response, costs a read, a parse, a send, and no allocation.
  *
- * Answers to requests that came in together are sent together. While a request is being answered
- * later, or the peer does not read its answers, nothing is read from the connection.
+ * Responses to requests that arrived together are sent together. While a request is being answered
+ * later, or the peer does not read its responses, nothing is read from the connection.
  *
- * Bounds: a head by max_head_bytes (431), a body by max_body_bytes (413), all large bodies by
- * http_bodies.h (503), what is sent ahead by one read beyond the head that is being answered,
- * answers that the peer has not read by OUTPUT_MAX and one more, waiting by http_waiting.h, what a
- * lingering peer sends by THROWN_AWAY_MAX, and the requests of one connection in one turn of the
- * loop by REQUESTS_PER_TURN. */
+ * Limits: a head by max_head_bytes (431), a body by max_body_bytes (413), all large bodies by
+ * http_bodies.h (503); pipelined input by one read after the head that is being answered; responses
+ * that the peer has not read by OUTPUT_MAX and one more; waiting by http_waiting.h; input of a
+ * lingering peer by THROWN_AWAY_MAX; and the requests of a connection in one turn of the loop by
+ * REQUESTS_PER_TURN. */
 #include "gateway/http/http_connection.h"
 
 #include <assert.h>
@@ -23,7 +23,7 @@
 enum {
     THROWN_AWAY_MAX = 4 << 20, /* bytes that a lingering peer may send */
     REQUESTS_PER_TURN = 32,
-    OUTPUT_MAX = 65536 /* bytes of answers that are collected before they are sent */
+    OUTPUT_MAX = 65536 /* bytes of responses that are collected before they are sent */
 };
 
 /* --- the end --- */
@@ -50,7 +50,7 @@ static void run_end(struct turn_task *task)
     mem_free(connection);
 }
 
-/* Nothing happens to it any more but that it is freed at the end of the turn. */
+/* Ends the connection; it is freed at the end of the turn. */
 static void retire(struct http_connection *connection)
 {
     struct http_server *server = connection->server;
@@ -86,7 +86,7 @@ static void end_broken(struct http_connection *connection)
     http_connection_end(connection);
 }
 
-/* --- answers --- */
+/* --- responses --- */
 
 static void wait_for(struct http_connection *connection, enum http_wait wait)
 {
@@ -104,7 +104,7 @@ static bool may_read(const struct http_connection *connection)
 
 static void on_next_turn(uv_idle_t *idle);
 
-/* Goes on with what was sent ahead in the next turn of the loop. */
+/* Continues with pipelined requests in the next turn of the loop. */
 static void put_off(struct http_connection *connection)
 {
     struct http_server *server = connection->server;
@@ -116,7 +116,7 @@ static void put_off(struct http_connection *connection)
         uv_idle_start(server->next_turn, on_next_turn);
 }
 
-/* The connection is in the list, and with the reading, that its stage calls for. */
+/* Puts the connection into the list of its stage, and starts or stops reading accordingly. */
 static void settle(struct http_connection *connection)
 {
     if (connection->stage == HTTP_STAGE_LAST && !connection->wire.is_blocked) {
@@ -162,7 +162,7 @@ static int send_output(struct http_connection *connection, struct buffer *output
     if (r == 0 && output->size > 0)
         r = wire_write(&connection->wire, buffer_slice(output));
     if (output->capacity > 2 * OUTPUT_MAX)
-        buffer_done(output); /* the usual answer does not need that */
+        buffer_done(output); /* the usual response does not need this */
     else
         buffer_clear(output);
     return r;
@@ -187,7 +187,7 @@ void http_answer(struct http_connection *connection, const struct http_answer *a
     connection->is_served = true;
     connection->stage = form.closes ? HTTP_STAGE_LAST : HTTP_STAGE_HEAD;
     if (connection->is_serving) {
-        if (out->failed) /* nothing may follow what is missing */
+        if (out->failed) /* nothing may follow a missing response */
             end_broken(connection);
         return;
     }
@@ -254,7 +254,8 @@ void http_take_over(struct http_connection *connection, struct wire *wire,
                     const struct wire_callbacks *callbacks)
 {
     assert(connection->stage == HTTP_STAGE_ANSWERING && connection->is_serving);
-    (void)send_output(connection, &connection->server->output); /* broken: the next send tells */
+    (void)send_output(connection, &connection->server->output); /* if it is broken, the next send
+                                                                   reports it */
     connection->server->taken = wire;
     wire_move(&connection->wire, wire, callbacks);
     wire_resume_reading(wire);
@@ -273,7 +274,8 @@ void http_take_over_late(struct http_connection *connection, struct wire *wire,
     retire(connection);
 }
 
-/* Before it was whole. What else has come cannot be told apart, so the connection ends. */
+/* Answers a request before it was received completely. The rest of the input cannot be delimited,
+ * so the connection ends. */
 static void answer_early(struct http_connection *connection, const struct http_request *request,
                          const struct http_refusal *refusal)
 {
@@ -287,7 +289,7 @@ static void answer_early(struct http_connection *connection, const struct http_r
         http_answer_refusal(connection, refusal);
 }
 
-/* Refused by ourselves: of its head, as much as has come. */
+/* Refuses a request, given the part of its head that was received. */
 static void refuse_with(struct http_connection *connection, struct sl_slice head,
                         const struct http_refusal *refusal)
 {
@@ -297,7 +299,7 @@ static void refuse_with(struct http_connection *connection, struct sl_slice head
     answer_early(connection, &request, refusal);
 }
 
-/* The same while a head or a body comes. */
+/* The same while a head or a body is being received. */
 static void refuse(struct http_connection *connection, const struct http_refusal *refusal)
 {
     struct http_incoming *incoming = connection->incoming;
@@ -322,7 +324,7 @@ static uint64_t now_of(const struct http_server *server)
     return uv_now(server->settings.loop);
 }
 
-/* Whoever must give way for what has come of this body. False: it is this one. */
+/* Makes room for `size` more bytes of this body. false: this body is the one that must give way. */
 static bool make_room(struct http_connection *connection, size_t size)
 {
     struct http_server *server = connection->server;
@@ -376,7 +378,7 @@ static int begin_body(struct http_connection *connection, struct sl_slice text,
 
 static void handle(struct http_connection *connection, const struct http_head *head);
 
-/* Returns how much of the input belonged to the body. */
+/* Returns the number of input bytes that belonged to the body. */
 static size_t take_body(struct http_connection *connection, struct sl_slice input)
 {
     struct http_incoming *incoming = connection->incoming;
@@ -396,7 +398,7 @@ static size_t take_body(struct http_connection *connection, struct sl_slice inpu
     }
     if (incoming->left > 0)
         return size;
-    connection->incoming = NULL; /* refusals must not free what is being handled */
+    connection->incoming = NULL; /* a refusal must not free what is being handled */
     if (http_head_read(buffer_slice(&incoming->head), connection->server->settings.max_body_bytes,
                        &head, &refusal) == 0) {
         head.request.body = buffer_slice(&incoming->body);
@@ -427,7 +429,7 @@ static void take_form(struct http_connection *connection, const struct http_requ
     connection->closes = request->wants_close || request->is_upgrade;
 }
 
-/* From one request to the next a trusted proxy may speak for another client. */
+/* A trusted proxy may forward another client with each request. */
 static void find_client(struct http_connection *connection, const struct http_request *request)
 {
     const struct client_trust *trust = connection->server->settings.trust;
@@ -445,7 +447,7 @@ static void find_client(struct http_connection *connection, const struct http_re
     wire_set_client(&connection->wire, &found.address, found.is_secure);
 }
 
-/* Returns how much of the input was used; 0: the head is not whole. */
+/* Returns the number of input bytes used; 0: the head is incomplete. */
 static size_t take_head(struct http_connection *connection, struct sl_slice input)
 {
     const struct http_server_settings *settings = &connection->server->settings;
@@ -470,7 +472,8 @@ static size_t take_head(struct http_connection *connection, struct sl_slice inpu
     }
     find_client(connection, &head.request);
     take_form(connection, &head.request);
-    connection->closes = connection->closes || head.lacks_length; /* what follows cannot be told */
+    connection->closes = connection->closes || head.lacks_length; /* the end of the request is
+                                                                     unknown */
     if (head.body_size <= input.size - size) {
         head.request.body = sl_slice(input.data + size, head.body_size);
         handle(connection, &head);
@@ -481,7 +484,7 @@ static size_t take_head(struct http_connection *connection, struct sl_slice inpu
     return size;
 }
 
-/* Returns how much of the input was used. */
+/* Returns the number of input bytes used. */
 static size_t serve_input(struct http_connection *connection, struct sl_slice input)
 {
     const struct buffer *output = &connection->server->output;
@@ -505,14 +508,14 @@ static size_t serve_input(struct http_connection *connection, struct sl_slice in
     return used;
 }
 
-/* What came with the request with which the connection was taken over. */
+/* Passes on the input that followed the request by which the connection was taken over. */
 static void pass_on(struct wire *wire, struct sl_slice rest)
 {
     if (wire && rest.size > 0)
         wire->callbacks->received(wire, (char *)rest.data, rest.size);
 }
 
-/* Serves what is kept, and what has just come behind it. */
+/* Processes the stored input, followed by the new input. */
 static void serve(struct http_connection *connection, char *bytes, size_t size)
 {
     struct http_server *server = connection->server;
@@ -559,7 +562,7 @@ static void on_next_turn(uv_idle_t *idle)
         uv_idle_stop(idle);
 }
 
-/* --- what the wire says --- */
+/* --- callbacks of the wire --- */
 
 static void on_received(struct wire *wire, char *bytes, size_t size)
 {
@@ -568,7 +571,7 @@ static void on_received(struct wire *wire, char *bytes, size_t size)
     switch ((enum http_stage)connection->stage) {
     case HTTP_STAGE_HEAD:
     case HTTP_STAGE_BODY:
-    case HTTP_STAGE_ANSWERING: /* it does not read, so nothing comes; but nothing would be lost */
+    case HTTP_STAGE_ANSWERING: /* reading is off, so this does not happen; nothing would be lost */
         serve(connection, bytes, size);
         break;
     case HTTP_STAGE_LINGERING:
@@ -599,7 +602,7 @@ static void on_closed(struct wire *wire)
 
 const struct wire_callbacks http_wire_callbacks = {on_received, on_writable, on_closed};
 
-/* --- time --- */
+/* --- timeouts --- */
 
 static void time_out_request(struct http_connection *connection)
 {
@@ -609,7 +612,7 @@ static void time_out_request(struct http_connection *connection)
         metric_add(connection->server->settings.metrics, METRIC_PROXY_LATE, 1);
     if (connection->stage == HTTP_STAGE_GATE ||
         (connection->stage == HTTP_STAGE_HEAD && connection->input.size == 0)) {
-        http_connection_end(connection); /* nothing was asked, so nothing is answered */
+        http_connection_end(connection); /* nothing was requested, so nothing is answered */
         return;
     }
     if (connection->stage == HTTP_STAGE_HEAD)
@@ -618,7 +621,7 @@ static void time_out_request(struct http_connection *connection)
     refuse(connection, &refusal);
 }
 
-/* A peer that reads, however slowly, goes on. */
+/* A peer that reads, however slowly, is kept. */
 static void time_out_sending(struct http_connection *connection)
 {
     if (connection->wire.held.size < connection->held_before)

@@ -1,13 +1,13 @@
-/* http_head.c - what stands in the head of a request? Line by line, each header by its length.
+/* http_head.c - parses the head of a request, line by line.
  *
- * A table has a row for each header that matters; the rows of one length stand together, so that a
- * name is compared with four others at most, and most names with none. A row says how its value
- * is read: into a slot of the result, or by a function. All other headers are checked and passed
- * over. The first fault ends it.
+ * A table has a row for each relevant header. The rows are grouped by length, so that a name is
+ * compared with at most four others, and most names with none. A row says how its value is read:
+ * into a slot of the result, or by a function. All other headers are checked and ignored. Parsing
+ * ends at the first error.
  *
- * The cost is linear in the size of the head, which the caller bounds: two looks for the ends of
- * lines, one at each byte. tests/unit/test_http_head.c has every rule as a case, and fuzz/ compares
- * what is accepted with a reading of its own. */
+ * The cost is linear in the size of the head, which the caller limits: two scans for the ends of
+ * lines, and one look at each byte. tests/unit/test_http_head.c has a case for every rule, and
+ * fuzz/ compares accepted heads with a parser of its own. */
 #include "gateway/http/http_head.h"
 
 #include <assert.h>
@@ -16,11 +16,12 @@
 
 #include "gateway/http/http_path.h"
 
-enum { MAX_SAME_SIZE = 4 }; /* headers of one length */
+enum { MAX_SAME_SIZE = 4 }; /* headers of the same length */
 
 /* --- characters --- */
 
-/* Of a header's name, of an escape, of a host with its port, of a target without its escapes. */
+/* Classes: characters of a header name, of an escape, of a host with port, of a target without
+ * escapes. */
 enum { TOKEN = 1, HEX = 2, HOST = 4, PLAIN = 8 };
 
 static const unsigned char classes[256] = {
@@ -62,7 +63,7 @@ static bool is_in(char c, unsigned class)
     return classes[(unsigned char)c] & class;
 }
 
-/* Bytes at the beginning of `text` that are of this class. */
+/* The number of bytes at the beginning of `text` that belong to this class. */
 static size_t span(struct sl_slice text, unsigned class)
 {
     size_t size = 0;
@@ -72,14 +73,14 @@ static size_t span(struct sl_slice text, unsigned class)
     return size;
 }
 
-/* A tab is none. */
+/* Excludes the tab. */
 static bool is_control(unsigned char c)
 {
     return (c < 0x20 && c != '\t') || c == 0x7f;
 }
 
-/* Is one of these eight bytes below 0x20, or 0x7f? Each comparison borrows from the top bit of a
- * byte; bytes beyond ASCII, which have it set, are masked. */
+/* Whether one of these eight bytes is below 0x20, or 0x7f. Each comparison borrows from the top bit
+ * of a byte; bytes beyond ASCII, in which it is set, are masked. */
 static bool may_have_control(uint64_t bytes)
 {
     const uint64_t ones = UINT64_MAX / 255, tops = ones << 7;
@@ -97,7 +98,7 @@ static bool has_control_among(const char *bytes, size_t count)
     return false;
 }
 
-/* The last eight may overlap those before. */
+/* The last eight bytes may overlap those before. */
 static bool has_control(struct sl_slice text)
 {
     uint64_t bytes;
@@ -114,7 +115,7 @@ static bool has_control(struct sl_slice text)
     return false;
 }
 
-/* --- where it ends --- */
+/* --- the end of the head --- */
 
 size_t http_head_end(struct sl_slice input, size_t seen)
 {
@@ -138,7 +139,7 @@ struct reading {
     struct http_refusal *refusal;
     size_t max_body_bytes;
     unsigned seen;   /* of enum single_header */
-    bool is_encoded; /* the body, if there is one */
+    bool is_encoded; /* of the body, if there is one */
 };
 
 static int refuse(const struct reading *reading, const char *why)
@@ -146,7 +147,7 @@ static int refuse(const struct reading *reading, const char *why)
     return http_refuse(reading->refusal, 400, "bad_request", NULL, "%s", why);
 }
 
-/* Cuts the first piece off `*rest`, up to `separator`, which is dropped. */
+/* Removes the text up to `separator` from `*rest`, and the separator. */
 static struct sl_slice cut(struct sl_slice *rest, char separator)
 {
     const char *at = memchr(rest->data, separator, rest->size);
@@ -206,7 +207,7 @@ static int read_target(const struct reading *reading, struct sl_slice target)
     r = check_characters(reading, path);
     if (r < 0)
         return r;
-    request->path = path; /* decides who refuses what follows: http_head_read_line() */
+    request->path = path; /* decides how later refusals are worded: http_head_read_line() */
     r = check_characters(reading, rest);
     if (r == 0 && path.size < target.size)
         request->query = rest;
@@ -240,7 +241,7 @@ static int read_request_line(const struct reading *reading, struct sl_slice line
 
 /* --- headers --- */
 
-/* Those of which there is one at most: with a second one nobody could say which counts. */
+/* Headers that may occur only once, because with two it would be ambiguous which one counts. */
 enum single_header {
     REPEATABLE = 0,
     ACCESS_TOKEN = 1 << 0,
@@ -258,7 +259,7 @@ enum single_header {
 struct header_row {
     const char *name;
     enum single_header single;
-    size_t slot; /* of its value in struct http_head */
+    size_t slot; /* offset of its value in struct http_head */
     int (*read)(struct reading *reading, const struct header_row *row, struct sl_slice value);
 };
 
@@ -281,7 +282,7 @@ static int read_even_empty(struct reading *reading, const struct header_row *row
     return 0;
 }
 
-/* The answer is right without what further lines allow, only longer. */
+/* Keeps the first lines. Ignoring options offered in further lines is correct. */
 static int read_first(struct reading *reading, const struct header_row *row, struct sl_slice value)
 {
     return slot_of(reading, row)->data ? 0 : read_value(reading, row, value);
@@ -310,7 +311,7 @@ static int read_list(struct reading *reading, const struct header_row *row, stru
                        "%s is given more than %d times", row->name, HTTP_LIST_LINES);
 }
 
-/* Of what may be anybody's but for its end: of too many lines the last ones count. */
+/* Keeps the last lines, for headers whose end is the trustworthy part. */
 static int read_last(struct reading *reading, const struct header_row *row, struct sl_slice value)
 {
     struct sl_slice *lines = slot_of(reading, row);
@@ -362,7 +363,7 @@ static bool names(struct sl_slice list, const char *token)
     return false;
 }
 
-/* Whether there is a body is known at the end. */
+/* Whether there is a body is known only at the end. */
 static int read_content_encoding(struct reading *reading, const struct header_row *row,
                                  struct sl_slice value)
 {
@@ -387,8 +388,8 @@ static int read_connection(struct reading *reading, const struct header_row *row
     return 0;
 }
 
-/* HTTP/1.0 knows neither of these two: RFC 9110, 7.8 and 10.1.1. Other protocols and expectations
- * are not ours, and are passed over. */
+/* HTTP/1.0 has neither of these two headers: RFC 9110, 7.8 and 10.1.1. Other protocols and
+ * expectations are ignored. */
 static int read_upgrade(struct reading *reading, const struct header_row *row,
                         struct sl_slice value)
 {
@@ -414,7 +415,7 @@ static int read_expect(struct reading *reading, const struct header_row *row, st
     [sizeof(name) - 1][nth] = {name, single, offsetof(struct http_head, member), read}
 #define FACT(name, nth, single, read) [sizeof(name) - 1][nth] = {name, single, 0, read}
 
-/* By length, then in any order. */
+/* Grouped by length. */
 static const struct header_row header_rows[][MAX_SAME_SIZE] = {
     ROW("Host", 0, HOST_NAME, read_host, request.host),
     ROW("Accept", 0, REPEATABLE, read_list, request.accept.lines),
@@ -444,8 +445,8 @@ static const struct header_row header_rows[][MAX_SAME_SIZE] = {
     ROW("Sec-WebSocket-Extensions", 0, REPEATABLE, read_list, request.extensions.lines),
 };
 
-/* Letters and dashes only: with 0x20 in it a letter is small, and a dash stays one. Of what may
- * stand in a name nothing else becomes either. */
+/* For names of letters and dashes: setting 0x20 makes letters lower case and leaves dashes. No
+ * other character that is allowed in a name is turned into one of these. */
 static bool equal_ignoring_case(const char *a, const char *b, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
@@ -489,9 +490,9 @@ static int read_header(struct reading *reading, struct sl_slice line)
     return row->read(reading, row, http_trim(value));
 }
 
-/* --- all of it --- */
+/* --- the whole head --- */
 
-/* Without its CRLF. */
+/* The next line, without its CRLF. */
 static int next_line(const struct reading *reading, struct sl_slice *rest,
                      struct sl_slice *ret_line)
 {
@@ -504,7 +505,7 @@ static int next_line(const struct reading *reading, struct sl_slice *rest,
     return 0;
 }
 
-/* RFC 9110, 15.5.16: the answer says which encodings there are. */
+/* RFC 9110, 15.5.16: the response lists the supported encodings. */
 static int refuse_encoding(const struct reading *reading)
 {
     http_refuse(reading->refusal, 415, "bad_content_encoding", "Content-Encoding",
@@ -513,7 +514,7 @@ static int refuse_encoding(const struct reading *reading)
     return -EPROTO;
 }
 
-/* What no line says by itself. */
+/* Checks conditions that concern several lines. */
 static int check_whole(const struct reading *reading)
 {
     struct http_head *head = reading->head;

@@ -1,10 +1,11 @@
-/* gateway/http/http_head.h - the head of an HTTP/1 request: where it ends, whether it is sound, and
- * what it says. Pure: bytes in, slices of these bytes out; nothing is copied or changed.
+/* gateway/http/http_head.h - parses the head of an HTTP/1 request. Pure functions: the results are
+ * slices of the input, which is neither copied nor changed.
  *
- * Strict where RFC 9112 leaves room, for two readers of one request that disagree about its end are
- * a hole in whatever stands in front: lines end in CRLF, nothing is folded, no space stands before
- * a colon, bodies have a Content-Length of digits and neither a Transfer-Encoding nor a
- * Content-Encoding, and a header that decides something comes once. */
+ * Parsing is strict where RFC 9112 leaves a choice, because two parsers that disagree about the
+ * end of a request are a vulnerability (request smuggling): lines end in CRLF, there is no
+ * folding and no space before a colon, bodies need a Content-Length of digits and must not have
+ * Transfer-Encoding or Content-Encoding, and headers that affect the meaning must not be
+ * repeated. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,27 +15,28 @@
 #include "base/slice.h"
 #include "gateway/http/http.h"
 
-/* Bytes of the head at the beginning of `input`, with its empty line; 0: it is not whole yet. Of
- * an input of which a call has seen the first `seen` bytes and found no end, only the rest is
- * looked at. A line without CR ends the head, too: it will be refused, so nobody waits for more. */
+/* The size of the head at the beginning of `input`, including its empty line; 0: it is incomplete.
+ * `seen`: the number of bytes that an earlier call has searched without finding the end. A line
+ * without CR also ends the head, so that it can be refused at once. */
 size_t http_head_end(struct sl_slice input, size_t seen);
 
 struct http_head {
-    struct sl_slice text;        /* all of it, as it came */
-    struct http_request request; /* but for its body */
-    uint64_t body_size;          /* bytes that follow the head */
-    bool lacks_length;           /* a POST that does not say how many */
-    bool expects_continue;       /* the client waits for 100 before it sends them */
-    bool connection_upgrades;    /* Connection names `upgrade`; request.is_upgrade means Upgrade */
+    struct sl_slice text;        /* the whole head as received */
+    struct http_request request; /* without its body */
+    uint64_t body_size;          /* number of bytes that follow the head */
+    bool lacks_length;           /* a POST without Content-Length */
+    bool expects_continue;       /* the client waits for 100 before it sends the body */
+    bool connection_upgrades;    /* Connection contains `upgrade`; request.is_upgrade refers to
+                                    Upgrade */
     struct sl_slice websocket_key, websocket_version;
 };
 
-/* `head` is as long as http_head_end() says, and must outlive what *ret_head points to. A header
- * with an empty value is absent, but for Idempotency-Key, which is then malformed. 0; -EPROTO:
- * *refusal is the answer, and what follows in the input cannot be told. */
+/* `head` must have the length returned by http_head_end(), and must outlive *ret_head. A header
+ * with an empty value is absent, except Idempotency-Key, which is then malformed. 0; -EPROTO:
+ * respond with *refusal; the rest of the input cannot be delimited. */
 int http_head_read(struct sl_slice head, size_t max_body_bytes, struct http_head *ret_head,
                    struct http_refusal *refusal);
 
-/* Of a head that is refused: its first line up to the fault; without a path if that cannot be read.
- */
+/* For a head that was refused: reads its request line up to the error; without a path if that
+ * cannot be read. */
 struct http_request http_head_read_line(struct sl_slice head);

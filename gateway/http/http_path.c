@@ -11,7 +11,7 @@ static int hex_value(char c)
     return -1;
 }
 
-/* The byte that stands at `at`, and how long it is written: 1 or 3. -1: a malformed escape. */
+/* The byte at `at`, and the length of its encoding: 1 or 3. -1: a malformed escape. */
 static int byte_at(struct sl_slice text, size_t at, size_t *ret_size)
 {
     int high, low;

@@ -1,10 +1,10 @@
-/* http_server.c - the HTTP connections of a worker: accepted, timed, drained, closed.
+/* http_server.c - the HTTP connections of a worker: accepting, timeouts, draining, closing.
  *
- * All connections stand in one list, those that wait in another by what they wait for
- * (http_waiting.h), with the times and bounds set here. A connection that has just been accepted
- * counts as busy for a moment while the server drains, since its first request may be on its way,
- * and one that is half through its TLS handshake until its time is up; with a successor, all do
- * until they end. */
+ * All connections are in one list, and those that wait are also in a list for what they wait for
+ * (http_waiting.h), with the times and limits set here. While the server drains, a connection that
+ * has just been accepted counts as busy for a moment, because its first request may be under way,
+ * and one in its TLS handshake until its time is over. If there is a successor, all connections
+ * count as busy until they end. */
 #include "gateway/http/http_server.h"
 
 #include <assert.h>
@@ -17,10 +17,11 @@
 #include "gateway/http/http_connection.h"
 
 enum {
-    SEND_MS = 30000, /* for the peer to read some of an answer */
+    SEND_MS = 30000, /* for the peer to read some of a response */
     LINGER_MS = 2000,
-    NEW_MS = 100,         /* from accepting a connection to its first request, on most networks */
-    BODIES_MAX = 64 << 20 /* bytes of all large bodies that are coming in */
+    NEW_MS = 100,         /* between accepting a connection and its first request, on most
+                             networks */
+    BODIES_MAX = 64 << 20 /* bytes of all large bodies being received */
 };
 
 static void on_overdue(struct http_waiter *waiter, enum http_wait wait)
@@ -33,7 +34,7 @@ static void on_dropped(struct http_waiter *waiter)
     http_connection_end(LIST_OWNER(waiter, struct http_connection, waiter));
 }
 
-/* --- life --- */
+/* --- creating and closing --- */
 
 static void begin(struct http_server *server, struct http_connection *connection)
 {
@@ -85,7 +86,7 @@ static void report(struct http_server *server, const struct ip_address *peer, en
                  ip_address_print(peer, room), why, held_back);
 }
 
-/* The header has been read: the rest is the client's. */
+/* The header has been read: what follows comes from the client. */
 static int pass_gate(struct http_connection *connection, const struct proxy_header *header)
 {
     struct proxy_gate *gate = connection->gate;
@@ -164,7 +165,7 @@ void http_server_drain(struct http_server *server, bool has_successor)
     }
 }
 
-/* Its first request may be on its way. */
+/* Its first request may be under way. */
 static bool is_new(const struct http_connection *connection)
 {
     const struct http_server *server = connection->server;

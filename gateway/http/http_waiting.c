@@ -1,8 +1,8 @@
 /* http_waiting.c - a list of deadlines for each thing to wait for, and one timer.
  *
- * The timer is set for the earliest deadline of all and left alone while that only moves back: it
- * then fires early, finds nothing due, and is set anew. So waiting and ceasing to wait, which every
- * request does, cost a few pointers. */
+ * The timer is set for the earliest deadline and not changed when that only moves later: it then
+ * fires early, finds nothing due, and is set again. So beginning and ending to wait, which each
+ * request does, cost only a few pointers. */
 #include "gateway/http/http_waiting.h"
 
 #include <assert.h>

@@ -1,8 +1,9 @@
-/* gateway/http/http_waiting.h - inside http: who waits for what, until when, and how many may.
+/* gateway/http/http_waiting.h - internal to http: what connections wait for, with timeouts and
+ * limits.
  *
- * There is a list for each thing that a connection can wait for. All who wait in a list have the
- * same time, and there is a bound to how many they may be: when there is one more, the one that has
- * waited longest is dropped. One timer serves all lists. */
+ * There is a list for each thing that a connection can wait for. All members of a list have the
+ * same timeout, and their number is limited: if there is one too many, the one that has waited
+ * longest is dropped. One timer serves all lists. */
 #pragma once
 
 #include <stddef.h>
@@ -21,7 +22,7 @@ enum http_wait {
     HTTP_WAIT_COUNT
 };
 
-/* Embedded in whoever waits; zeroed at first. */
+/* Embedded in the object that waits; initially zero. */
 struct http_waiter {
     struct deadline deadline;
     enum http_wait wait;
@@ -29,14 +30,14 @@ struct http_waiter {
 
 struct http_waiting_settings {
     uv_loop_t *loop;
-    struct metrics *metrics; /* gauges and counts of the lists */
+    struct metrics *metrics; /* gauges and counters of the lists */
     struct {
         uint32_t ms;
-        size_t most; /* SIZE_MAX: no bound */
+        size_t most; /* SIZE_MAX: no limit */
     } waits[HTTP_WAIT_COUNT];
-    /* The time of `waiter` is up; it waits for nothing now. */
+    /* The timeout of `waiter` has expired; it is in no list now. */
     void (*overdue)(struct http_waiter *waiter, enum http_wait wait);
-    /* There is no room for `waiter` any more; it waits for nothing now. */
+    /* The list of `waiter` is full; it is in no list now. */
     void (*dropped)(struct http_waiter *waiter);
 };
 
@@ -49,9 +50,9 @@ struct http_waiting {
 
 /* 0; -ENOMEM. */
 int http_waiting_init(struct http_waiting *waiting, const struct http_waiting_settings *settings);
-/* Nobody waits any more. The loop must run once more. */
+/* Removes all waiters. The loop must run once more. */
 void http_waiting_done(struct http_waiting *waiting);
 
-/* From now on it waits for this, and for nothing else. One that waits for it already keeps its
- * deadline. HTTP_WAIT_NONE: it waits for nothing. */
+/* Waits for this from now on, and for nothing else. A waiter that already waits for it keeps its
+ * deadline. HTTP_WAIT_NONE: waits for nothing. */
 void http_wait(struct http_waiting *waiting, struct http_waiter *waiter, enum http_wait wait);

@@ -1,9 +1,9 @@
-/* listener.c - opens, takes over and hands out listening sockets.
+/* listener.c - opens, takes over and distributes listening sockets.
  *
- * SO_REUSEPORT is also what lets a second sluiced of the same user share a port that is taken
- * already and steal half of its clients. So a fixed port is tried without it first. Names are
- * resolved here, which blocks: this runs before there are workers. A listener has at most
- * LISTENERS_MAX sockets. */
+ * With SO_REUSEPORT a second sluiced of the same user could share a port that is already in use,
+ * and take half of its clients. So a fixed port is tried without it first. Names are resolved here,
+ * which blocks; this happens before there are workers. A listener has at most LISTENERS_MAX
+ * sockets. */
 #include "gateway/http/listener.h"
 
 #include <errno.h>
@@ -81,8 +81,9 @@ static uint16_t *port_of(struct endpoint *endpoint)
     return &((struct sockaddr_in *)&endpoint->address)->sin_port;
 }
 
-/* Connections are handed over with their request, or when they have been silent for a second: most
- * are understood as soon as they are accepted, without a turn of the loop to wait for the head. */
+/* The kernel passes on a connection together with its first data, or after it was silent for a
+ * second. So most heads can be parsed as soon as the connection is accepted, without another turn
+ * of the loop. */
 static void defer_accept(int fd)
 {
     const int silence_s = 1;
@@ -137,7 +138,7 @@ int listener_open(const struct listen_address *address, unsigned count, int *ret
     struct endpoint endpoint;
     int r;
 
-    /* An IPv6 socket takes IPv4 as well; a kernel without IPv6 gets the next best thing. */
+    /* An IPv6 socket also accepts IPv4; on a kernel without IPv6, IPv4 is used. */
     r = resolve(address, address->host[0] ? AF_UNSPEC : AF_INET6, &endpoint, reterr);
     if (r < 0)
         return r;
@@ -188,7 +189,7 @@ bool listener_is_at(int socket, const struct listen_address *address, uint16_t *
     *ret_port = ntohs(*port_of(&actual));
     if (address->port != 0 && address->port != *ret_port)
         return false;
-    /* Every address of the machine: by IPv6, or where there is none by IPv4. */
+    /* All addresses of the machine: by IPv6, or by IPv4 if that is not available. */
     return resolve(address, address->host[0] ? AF_UNSPEC : actual.family, &wanted, NULL) == 0 &&
            is_same_host(&actual, &wanted);
 }

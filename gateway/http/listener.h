@@ -1,8 +1,8 @@
-/* gateway/http/listener.h - one port, a listening socket for each worker.
+/* gateway/http/listener.h - a port with a listening socket for each worker.
  *
- * Every socket has SO_REUSEPORT: the kernel spreads new connections over them. They are opened
- * once, by the parent, which keeps them: what waits in the queue of a crashed worker's socket is
- * accepted by its successor. */
+ * All sockets have SO_REUSEPORT, so that the kernel distributes new connections over them. The
+ * parent opens them once and keeps them, so that connections in the queue of a crashed worker's
+ * socket are accepted by its replacement. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,10 +11,10 @@
 #include "base/failure.h"
 #include "base/listen_address.h"
 
-/* Where clients come in: a port for everybody and, by option, one more for operators. */
+/* The ports: a public one and, optionally, one for operators. */
 enum listener_kind { LISTENER_PUBLIC, LISTENER_OPS, LISTENER_COUNT };
 
-enum { LISTENERS_MAX = 256 }; /* of a listener: one for each worker that there may be */
+enum { LISTENERS_MAX = 256 }; /* of a listener: one for each possible worker */
 
 /* The sockets of a listener. */
 struct listener {
@@ -25,27 +25,28 @@ struct listener {
 };
 
 /* Opens `count` listening sockets (close-on-exec, non-blocking) into `ret_sockets`, all on the same
- * port, which is *ret_port. A port that any other program listens on, be it with SO_REUSEPORT, is
- * refused. 0; negative errno: *reterr says why, nothing is open. */
+ * port, which is stored in *ret_port. A port on which any other program listens, even with
+ * SO_REUSEPORT, is refused. 0; negative errno: *reterr says why, nothing is open. */
 int listener_open(const struct listen_address *address, unsigned count, int *ret_sockets,
                   uint16_t *ret_port, struct failure *reterr);
 
-/* For sockets that another process opened: is `socket` bound to `address`, whatever the port where
- * that is 0? */
+/* For sockets opened by another process: whether `socket` is bound to `address`; if its port is 0,
+ * any port matches. */
 bool listener_is_at(int socket, const struct listen_address *address, uint16_t *ret_port);
 
 enum { LISTENER_DESCRIPTION_SIZE = 64 };
 
-/* "127.0.0.1:8080", "*:80", "[::1]:80": where `socket` is bound, into `room`, which is returned. */
+/* Writes the address of `socket`, such as "127.0.0.1:8080", "*:80" or "[::1]:80". Returns
+ * `room`. */
 const char *listener_describe(int socket, char room[static LISTENER_DESCRIPTION_SIZE]);
 
-/* Binds more sockets, from number `have` up to `want`, to where the first one listens. They get
- * connections from listener_start() on, which cannot be taken back without resetting some. 0; a
+/* Binds more sockets, from number `have` up to `want`, to the address of the first one. They
+ * receive connections from listener_start() on, which cannot be undone without resetting some. 0; a
  * negative errno, and none was added. */
 int listener_add(int *sockets, unsigned have, unsigned want);
 int listener_start(int socket);
 
-/* Whether `worker` of `workers` accepts from the socket number `index` of `count`. Every socket has
- * somebody: each worker gets as many of its own as there are for everyone, and what is left over
- * (sockets that were opened for more workers) is for all, so that all get the same share. */
+/* Whether `worker` of `workers` accepts from socket number `index` of `count`. Every socket is
+ * used: each worker gets the same number of sockets of its own, and the remaining ones (opened for
+ * more workers) are shared by all, so that the load is even. */
 bool listener_is_for(unsigned index, unsigned count, unsigned worker, unsigned workers);

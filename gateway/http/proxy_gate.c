@@ -1,10 +1,10 @@
-/* proxy_gate.c - looks at what has come before reading it.
+/* proxy_gate.c - peeks at the input before reading it.
  *
- * As long as the header is not whole, all that is there belongs to it and is read; when it is
- * whole, only its own bytes are. So whoever takes the socket, be it OpenSSL, finds the client's
- * first byte.
+ * As long as the header is incomplete, everything received belongs to it and is read. When it is
+ * complete, only its own bytes are read. So the next reader of the socket, such as OpenSSL, finds
+ * the client's first byte.
  *
- * Bounds: PROXY_HEADER_MAX bytes; the time is the owner's to watch. */
+ * Limits: PROXY_HEADER_MAX bytes; the owner sets the timeout. */
 #include "gateway/http/proxy_gate.h"
 
 #include <assert.h>
@@ -36,7 +36,7 @@ static struct ip_address find_peer(int fd)
     return ip_address_of_socket(&address.any);
 }
 
-/* An error on the socket is found by reading it. */
+/* An error of the socket is found by reading it. */
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
     struct proxy_gate *gate = poll->data;
@@ -76,7 +76,7 @@ int proxy_gate_take(struct proxy_gate *gate)
     int fd = gate->fd;
 
     buffer_done(&gate->seen);
-    uv_close((uv_handle_t *)&gate->poll, free_gate); /* the loop lets go of the socket at once */
+    uv_close((uv_handle_t *)&gate->poll, free_gate); /* the loop releases the socket at once */
     return fd;
 }
 

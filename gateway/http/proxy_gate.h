@@ -1,7 +1,7 @@
 /* gateway/http/proxy_gate.h - a connection whose PROXY header has not been read yet.
  *
- * The header comes before everything else, TLS included, so it is read from the bare socket: so
- * much and no more. Then whoever serves the connection takes the socket. */
+ * The header precedes everything else, including TLS. So exactly its bytes are read from the bare
+ * socket, which is then passed to the server of the connection. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,20 +12,20 @@
 
 struct proxy_gate;
 
-/* Takes the connected socket `fd` over, whatever is returned. `readable`: proxy_gate_read() has
- * something to read; it may free the gate. NULL: out of memory. */
+/* Takes ownership of the connected socket `fd`, even on failure. `readable`: call
+ * proxy_gate_read(); the callee may free the gate. NULL: out of memory. */
 struct proxy_gate *proxy_gate_new(uv_loop_t *loop, int fd, void (*readable)(void *owner),
                                   void *owner);
-/* NULL is fine. The socket is closed, unless it was taken. */
+/* NULL is allowed. Closes the socket unless it was taken. */
 void proxy_gate_free(struct proxy_gate *gate);
 
-/* 1: *ret_header is filled, and nothing behind it was read. 0: more must come. -EPROTO: *ret_why
- * says what is wrong; another negative errno: the connection has ended. */
+/* 1: *ret_header is filled, and nothing after it was read. 0: incomplete. -EPROTO: *ret_why says
+ * what is wrong; another negative errno: the connection has ended. */
 int proxy_gate_read(struct proxy_gate *gate, struct proxy_header *ret_header, const char **ret_why);
-/* Returns the socket; the gate is freed. */
+/* Returns the socket and frees the gate. */
 int proxy_gate_take(struct proxy_gate *gate);
 
-/* Whether a part of the header has come. */
+/* Whether a part of the header was received. */
 bool proxy_gate_has_begun(const struct proxy_gate *gate);
-/* Who has connected: the proxy. */
+/* The address of the peer, which is the proxy. */
 const struct ip_address *proxy_gate_peer(const struct proxy_gate *gate);

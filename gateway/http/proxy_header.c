@@ -1,8 +1,8 @@
-/* proxy_header.c - a line of text (version 1), or numbers behind a signature (version 2).
+/* proxy_header.c - parses the text line of version 1 and the binary form of version 2.
  *
- * Strict: who speaks it was trusted to, so what is odd is no PROXY header. Of version 2 the
- * addresses are read, of what may follow them (TLVs) that the client came by TLS, and the checksum,
- * which is verified where there is one; the others are skipped, but must be where they say. */
+ * Parsing is strict: only trusted proxies send it, so anything unusual is not a PROXY header. For
+ * version 2 the addresses are read, and of the TLVs that follow them the one for TLS, and the
+ * checksum, which is verified; others are skipped, but must be well-formed. */
 #include "gateway/http/proxy_header.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static int refuse(const char *why, const char **ret_why)
 
 /* --- version 1 --- */
 
-/* Cuts a word off, up to one space. */
+/* Removes a word, up to one space. */
 static struct sl_slice cut(struct sl_slice *rest)
 {
     const char *space = memchr(rest->data, ' ', rest->size);
@@ -49,14 +49,14 @@ static bool is_port(struct sl_slice text)
     return port <= UINT16_MAX;
 }
 
-/* Of the family that was named: an IPv4 address within IPv6 has colons, too. */
+/* The address must be of the named family: an IPv4-mapped IPv6 address contains colons, too. */
 static bool read_address(struct sl_slice text, bool is_v6, struct ip_address *ret_address)
 {
     return is_v6 == (memchr(text.data, ':', text.size) != NULL) &&
            ip_address_parse(text, ret_address);
 }
 
-/* `line` is what stands behind "PROXY ", without its CRLF. */
+/* `line` is what follows "PROXY ", without its CRLF. */
 static int read_words(struct sl_slice line, struct proxy_header *header, const char **ret_why)
 {
     struct sl_slice family = cut(&line), from, to, from_port;
@@ -64,7 +64,7 @@ static int read_words(struct sl_slice line, struct proxy_header *header, const c
     bool is_v6;
 
     if (sl_slice_is(family, "UNKNOWN"))
-        return 1; /* the rest is to be ignored */
+        return 1; /* the rest must be ignored */
     is_v6 = sl_slice_is(family, "TCP6");
     if (!is_v6 && !sl_slice_is(family, "TCP4"))
         return refuse("the family is none of TCP4, TCP6, UNKNOWN", ret_why);
@@ -109,7 +109,7 @@ static uint32_t crc32c(uint32_t crc, const char *bytes, size_t size)
     return crc;
 }
 
-/* Of the whole header, with zeros where the checksum stands. */
+/* Over the whole header, with zeros in place of the checksum. */
 static bool checksum_is_right(struct sl_slice whole, const char *checksum)
 {
     size_t at = (size_t)(checksum - whole.data);
@@ -147,14 +147,14 @@ static int read_numbers(struct sl_slice whole, struct proxy_header *header, cons
 {
     static const struct {
         unsigned family;
-        size_t address_size, addresses_size; /* one; both, with their ports */
+        size_t address_size, addresses_size; /* of one address; of both, with their ports */
     } families[] = {{0x00, 0, 0}, {0x11, 4, 12}, {0x21, 16, 36}, {0x31, 0, 216}};
     enum { LOCAL = 0x20, PROXY = 0x21 };
     struct sl_slice rest = sl_slice_from(whole, FIXED_SIZE);
     unsigned command = (uint8_t)whole.data[12], family = (uint8_t)whole.data[13];
 
     if (command == LOCAL)
-        return 1; /* whatever follows is to be ignored */
+        return 1; /* the rest must be ignored */
     if (command != PROXY)
         return refuse("neither PROXY nor LOCAL of version 2", ret_why);
     for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
@@ -181,9 +181,9 @@ static int read_binary(struct sl_slice input, struct proxy_header *header, const
     return read_numbers(sl_slice(input.data, header->size), header, ret_why);
 }
 
-/* --- either --- */
+/* --- both versions --- */
 
-/* As far as `input` reaches. */
+/* Compares only as far as `input` reaches. */
 static bool begins_like(struct sl_slice input, struct sl_slice prefix)
 {
     size_t size = input.size < prefix.size ? input.size : prefix.size;

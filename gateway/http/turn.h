@@ -1,8 +1,8 @@
-/* gateway/http/turn.h - what is put off until the end of this turn of the loop.
+/* gateway/http/turn.h - tasks that run at the end of the current turn of the loop.
  *
- * A connection is never closed from inside a callback or a walk over connections: whoever wants
- * that schedules a task, and the server runs all tasks before the loop waits again. A task may be
- * scheduled again, by itself too. */
+ * A connection is never closed inside a callback or an iteration over connections. Instead a task
+ * is scheduled, and the server runs all tasks before the loop waits again. A task may be scheduled
+ * again, also by itself. */
 #pragma once
 
 #include "base/list.h"
@@ -21,7 +21,7 @@ static inline void turn_init(struct turn *turn)
     list_init(&turn->tasks);
 }
 
-/* At the end of this turn; once, however often it is asked for. */
+/* Schedules the task for the end of this turn; it runs once, however often it is scheduled. */
 static inline void turn_schedule(struct turn *turn, struct turn_task *task)
 {
     if (!list_contains(&task->node))
@@ -34,7 +34,7 @@ static inline void turn_cancel(struct turn *turn, struct turn_task *task)
         list_remove(&turn->tasks, &task->node);
 }
 
-/* Runs the tasks until none is left. */
+/* Runs tasks until none is left. */
 static inline void turn_run(struct turn *turn)
 {
     struct list_node *node;

@@ -1,11 +1,11 @@
-/* websocket_deflate.c - offers are read parameter by parameter; messages are inflated one by one
- * into memory that is bounded.
+/* websocket_deflate.c - parses offers parameter by parameter, and inflates messages into bounded
+ * memory.
  *
- * An offer is judged by itself, so that a bad one spoils none behind it. An inflater forgets
- * everything between two messages. A message may consist of several deflate streams, each with a
- * block that is marked as its last (RFC 7692, section 7.2.3.4): the next may refer to what the one
- * before has said, as all of it is one message. Bounds: its text by what the caller allows, its
- * streams by MAX_STREAMS. */
+ * Each offer is evaluated by itself, so that a malformed one does not affect those after it. An
+ * inflater has no state between messages. A message may consist of several deflate streams, each
+ * with a block marked as its last (RFC 7692, section 7.2.3.4); a stream may refer to the text of
+ * the one before, because all of it is one message. Limits: the text by the caller, the streams by
+ * MAX_STREAMS. */
 #include "gateway/http/websocket_deflate.h"
 
 #include <assert.h>
@@ -32,13 +32,13 @@ enum parameter {
 };
 
 struct offer {
-    unsigned seen; /* enum parameter, together */
+    unsigned seen; /* bits of enum parameter */
     struct websocket_deflate deflate;
 };
 
 /* --- negotiation --- */
 
-/* A value may stand in quotes. Without any `=` it is absent. false: malformed. */
+/* Splits name and value; the value may be in quotes. Without `=` it is absent. false: malformed. */
 static bool split(struct sl_slice parameter, struct sl_slice *ret_name, struct sl_slice *ret_value)
 {
     const char *equals = memchr(parameter.data, '=', parameter.size);
@@ -57,7 +57,7 @@ static bool split(struct sl_slice parameter, struct sl_slice *ret_name, struct s
     return true;
 }
 
-/* 8 to 15, without zeros in front; 0: it is something else. */
+/* 8 to 15, without leading zeros; 0: invalid. */
 static uint8_t window_bits(struct sl_slice value)
 {
     unsigned bits = 0;
@@ -72,7 +72,7 @@ static uint8_t window_bits(struct sl_slice value)
     return bits >= WINDOW_BITS_LEAST && bits <= DEFLATE_WINDOW_BITS ? (uint8_t)bits : 0;
 }
 
-/* What a parameter may have: no value, one, or (client_max_window_bits) either. */
+/* Checks whether a parameter may have a value: no, yes, or (client_max_window_bits) either. */
 static bool take_parameter(struct offer *offer, struct sl_slice text)
 {
     struct sl_slice name, value;
@@ -152,7 +152,7 @@ void websocket_deflate_append_header(const struct websocket_deflate *deflate,
 struct websocket_inflater {
     z_stream stream;
     struct buffer text;
-    unsigned streams; /* of the message, that have ended */
+    unsigned streams; /* streams of the message that have ended */
 };
 
 static void *zlib_alloc(void *owner, unsigned count, unsigned size)
@@ -196,7 +196,7 @@ void websocket_inflater_release(struct websocket_inflater *inflater)
     buffer_done(&inflater->text);
 }
 
-/* Another deflate stream of the same message begins. */
+/* Begins another deflate stream of the same message. */
 static int begin_next_stream(struct websocket_inflater *inflater)
 {
     struct sl_slice said = buffer_slice(&inflater->text);
@@ -210,7 +210,7 @@ static int begin_next_stream(struct websocket_inflater *inflater)
     return 0;
 }
 
-/* Inflates all of the stream's input. One byte more than is allowed may be written, which tells a
+/* Inflates all input of the stream. May write one byte more than allowed, which distinguishes a
  * message that is too long from one that just fits. */
 static int inflate_input(struct websocket_inflater *inflater, size_t max_bytes)
 {
@@ -242,7 +242,7 @@ static int inflate_input(struct websocket_inflater *inflater, size_t max_bytes)
     }
 }
 
-/* The last byte belonged to the end of a block, and nothing has begun behind it. */
+/* The last byte was the end of a block, and no other block has begun. */
 static bool is_between_blocks(const z_stream *stream)
 {
     enum { BEHIND_BLOCK = 128, BITS_LEFT = 63 };
@@ -253,7 +253,7 @@ static bool is_between_blocks(const z_stream *stream)
 static int inflate_message(struct websocket_inflater *inflater, struct sl_slice compressed,
                            size_t max_bytes)
 {
-    /* What the sender has cut off its end. */
+    /* The bytes that the sender omits at the end of a message. */
     static const unsigned char tail[] = {0, 0, 0xff, 0xff};
     z_stream *stream = &inflater->stream;
     int r;

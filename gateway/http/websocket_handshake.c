@@ -11,7 +11,8 @@ enum { KEY_DIGITS = 22, KEY_SIZE = 24, SHA1_SIZE = 20 };
 
 #define ACCEPT_GUID "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
-/* Bits of the last digit beyond the 16 bytes are let pass: what is answered depends on the text. */
+/* Nonzero bits of the last digit beyond the 16 bytes are accepted, because the answer depends only
+ * on the text. */
 static bool key_is_valid(struct sl_slice key)
 {
     if (key.size != KEY_SIZE || key.data[KEY_DIGITS] != '=' || key.data[KEY_DIGITS + 1] != '=')

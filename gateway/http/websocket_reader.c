@@ -1,15 +1,15 @@
-/* websocket_reader.c - frames are read one after the other; messages are put together only where
- * they come in pieces.
+/* websocket_reader.c - parses frames one after the other; messages are assembled only if they are
+ * split.
  *
- * A frame's head is collected byte by byte and each byte is judged as it comes (judge_head), so
- * that a verdict does not depend on how the bytes were cut. Then its payload is unmasked where it
- * lies. A frame that is whole in the input, and a message of one such frame, is told as a slice of
- * the input; anything else is appended to `held`. A control frame may come between the fragments of
- * a message: if it is cut as well, its payload is put behind the message's and taken off again.
+ * The head of a frame is collected and checked byte by byte (judge_head), so that the result does
+ * not depend on how the input was split. Then the payload is unmasked in place. If a frame is
+ * complete in the input, and so is a message of a single frame, a slice of the input is returned;
+ * otherwise the payload is appended to `held`. A control frame may occur between the fragments of a
+ * message: if it is split as well, its payload is stored after the message's and removed again.
  *
- * Bounds: `held` grows with what has come, not with what was announced, and holds at most
- * max_message_bytes and one control frame. Its memory is given back with the call after the
- * one that told the message. Every byte is looked at a fixed number of times. */
+ * Limits: `held` grows with what was received, not with what was announced, and holds at most
+ * max_message_bytes and one control frame. Its memory is freed by the call after the one that
+ * returned the message. Every byte is processed a fixed number of times. */
 #include "gateway/http/websocket_reader.h"
 
 #include <assert.h>
@@ -87,7 +87,7 @@ static bool is_final(const struct websocket_reader *reader)
     return reader->head[0] & FIN;
 }
 
-/* RSV1 says that the message is compressed, in its first frame (RFC 7692, section 6). */
+/* RSV1 in the first frame of a message says that it is compressed (RFC 7692, section 6). */
 static bool rsv_is_permitted(const struct websocket_reader *reader)
 {
     unsigned rsv = reader->head[0] & RSV, opcode = reader->head[0] & OPCODE;
@@ -96,7 +96,7 @@ static bool rsv_is_permitted(const struct websocket_reader *reader)
                         (opcode == OPCODE_TEXT || opcode == OPCODE_BINARY));
 }
 
-/* FIN, RSV1 to RSV3 and the opcode. */
+/* Checks the first byte: FIN, RSV1 to RSV3 and the opcode. */
 static enum websocket_item judge_kind(struct websocket_reader *reader,
                                       struct websocket_event *ret_event)
 {
@@ -126,7 +126,7 @@ static enum websocket_item judge_kind(struct websocket_reader *reader,
     }
 }
 
-/* The mask bit and the length's first byte. */
+/* Checks the second byte: the mask bit and the first byte of the length. */
 static enum websocket_item judge_form(const struct websocket_reader *reader,
                                       struct websocket_event *ret_event)
 {
@@ -137,7 +137,7 @@ static enum websocket_item judge_form(const struct websocket_reader *reader,
     return WEBSOCKET_MORE;
 }
 
-/* How many bytes the head has in front of its mask; the first two are there. */
+/* The size of the head before its mask; its first two bytes must be there. */
 static size_t head_before_mask(const struct websocket_reader *reader)
 {
     switch (reader->head[1] & LENGTH) {
@@ -178,7 +178,8 @@ static enum websocket_item judge_length(struct websocket_reader *reader,
     return WEBSOCKET_MORE;
 }
 
-/* After each byte of the head: WEBSOCKET_MORE, and is_in_payload when it was the last. */
+/* Called after each byte of the head. WEBSOCKET_MORE: valid so far; is_in_payload is set after the
+ * last byte. */
 static enum websocket_item judge_head(struct websocket_reader *reader,
                                       struct websocket_event *ret_event)
 {
@@ -208,7 +209,7 @@ static enum websocket_item read_head(struct websocket_reader *reader, struct web
     return item;
 }
 
-/* `mask` is turned so that its first byte is that of the first byte behind these. */
+/* Rotates `mask` for the byte that follows. */
 static void unmask(unsigned char *bytes, size_t size, unsigned char mask[static MASK_SIZE])
 {
     unsigned char turned[MASK_SIZE];
@@ -229,8 +230,8 @@ static void unmask(unsigned char *bytes, size_t size, unsigned char mask[static 
     memcpy(mask, turned, MASK_SIZE);
 }
 
-/* Codes that may be in a close frame (RFC 6455, sections 7.4.1 and 7.4.2, and IANA's registry for
- * 1012 to 1014). */
+/* Codes that are valid in a close frame (RFC 6455, sections 7.4.1 and 7.4.2, and IANA's registry
+ * for 1012 to 1014). */
 static bool close_code_is_valid(unsigned code)
 {
     if (code >= 3000)
@@ -273,7 +274,7 @@ static enum websocket_item tell_control(const struct websocket_reader *reader,
     }
 }
 
-/* Text is judged piece by piece, so that it is refused at the first byte that makes it invalid. */
+/* Text is validated piece by piece, so that it is refused at the first invalid byte. */
 static enum websocket_item judge_text(struct websocket_reader *reader, struct sl_slice piece,
                                       struct websocket_event *ret_event)
 {
@@ -286,7 +287,7 @@ static enum websocket_item judge_text(struct websocket_reader *reader, struct sl
     return WEBSOCKET_MORE;
 }
 
-/* Takes as much of the frame's payload as there is, unmasked. */
+/* Takes as much of the frame's payload as is available, unmasked. */
 static struct sl_slice take_payload(struct websocket_reader *reader, struct websocket_input *input)
 {
     size_t size = input->size < reader->left ? input->size : reader->left;
@@ -299,7 +300,7 @@ static struct sl_slice take_payload(struct websocket_reader *reader, struct webs
     return piece;
 }
 
-/* Ready for the head of the next frame. */
+/* Prepares for the head of the next frame. */
 static void end_frame(struct websocket_reader *reader)
 {
     assert(reader->left == 0);
@@ -309,7 +310,7 @@ static void end_frame(struct websocket_reader *reader)
 
 static bool hold(struct websocket_reader *reader, struct sl_slice piece)
 {
-    if (piece.size > 0) /* appending nothing would allocate */
+    if (piece.size > 0) /* even an empty append would allocate */
         buffer_append_slice(&reader->held, piece);
     return !reader->held.failed;
 }
@@ -365,7 +366,7 @@ static enum websocket_item read_payload(struct websocket_reader *reader,
     return item;
 }
 
-/* What the owner was told last is not needed any more. */
+/* Releases what was returned by the last call. */
 static void forget_given(struct websocket_reader *reader)
 {
     if (reader->is_ended)
@@ -379,7 +380,7 @@ static void forget_given(struct websocket_reader *reader)
     end_frame(reader);
 }
 
-/* Nothing behind a close or a fault is looked at. */
+/* Nothing after a close or an error is parsed. */
 static void end(struct websocket_reader *reader, struct websocket_input *input)
 {
     reader->is_ended = true;

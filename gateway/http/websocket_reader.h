@@ -1,15 +1,15 @@
-/* gateway/http/websocket_reader.h - what a WebSocket client sends: bytes in, messages and verdicts
- * out (RFC 6455, the server's side).
+/* gateway/http/websocket_reader.h - parses the input of a WebSocket client into messages (RFC 6455,
+ * the server's side).
  *
- * No I/O: the owner hands over what arrived and acts upon what it is told.
+ * No I/O: the owner passes the received bytes and handles the items that are returned.
  *
  *     struct websocket_input input = {bytes, size};
  *
  *     while ((item = websocket_read(&reader, &input, &event)) != WEBSOCKET_MORE)
- *         ... act upon item and event
+ *         ... handle item and event
  *
- * Behind WEBSOCKET_CLOSE and WEBSOCKET_FAULT nothing further is read: whatever comes is swallowed
- * and answered with WEBSOCKET_MORE. */
+ * After WEBSOCKET_CLOSE and WEBSOCKET_FAULT nothing is parsed: further input is discarded with
+ * WEBSOCKET_MORE. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,12 +18,12 @@
 #include "base/buffer.h"
 #include "base/slice.h"
 
-/* Close codes that are spoken of here (RFC 6455, section 7.4.1). */
+/* Close codes used here (RFC 6455, section 7.4.1). */
 enum websocket_close_code {
     WEBSOCKET_CLOSE_NORMAL = 1000,
     WEBSOCKET_CLOSE_PROTOCOL_ERROR = 1002,
     WEBSOCKET_CLOSE_UNSUPPORTED_DATA = 1003,
-    WEBSOCKET_CLOSE_NO_STATUS = 1005, /* never on the wire: the close frame was empty */
+    WEBSOCKET_CLOSE_NO_STATUS = 1005, /* never sent: the close frame was empty */
     WEBSOCKET_CLOSE_INVALID_PAYLOAD = 1007,
     WEBSOCKET_CLOSE_POLICY = 1008,
     WEBSOCKET_CLOSE_TOO_BIG = 1009,
@@ -31,23 +31,25 @@ enum websocket_close_code {
 };
 
 enum websocket_item {
-    WEBSOCKET_MORE,     /* all of the input is read; come back with more */
+    WEBSOCKET_MORE,     /* all input is parsed; more is needed */
     WEBSOCKET_MESSAGE,  /* `payload`: a text message, valid UTF-8 */
-    WEBSOCKET_DEFLATED, /* `payload`: a compressed text message, not looked into; for
-                           websocket_inflate(). Only for who has agreed on it */
-    WEBSOCKET_PING,     /* `payload`: what the pong repeats. Of several in a row, answer the last */
+    WEBSOCKET_DEFLATED, /* `payload`: a compressed text message, unchecked, for websocket_inflate();
+                           only if permessage-deflate was agreed on */
+    WEBSOCKET_PING,     /* `payload`: to be repeated in the pong. Of several in a row, only the last
+                           needs an answer */
     WEBSOCKET_PONG,
-    WEBSOCKET_CLOSE, /* `code` is a valid one or 1005, `payload` the reason, valid UTF-8. Answer
-                        with a close frame of the same code, unless one was sent before */
-    WEBSOCKET_FAULT  /* close with `code`; `payload` says why in a few words of ASCII */
+    WEBSOCKET_CLOSE, /* `code` is valid or 1005, `payload` the reason, valid UTF-8. Answer with a
+                        close frame of the same code, unless one was sent before */
+    WEBSOCKET_FAULT  /* close with `code`; `payload` is the reason in a few words of ASCII */
 };
 
 struct websocket_event {
-    struct sl_slice payload; /* valid until the next call, as long as the input is not touched */
+    struct sl_slice payload; /* valid until the next call, as long as the input is unchanged */
     uint16_t code;
 };
 
-/* Written to: payloads are unmasked in their place. What was read goes off its beginning. */
+/* The input is modified: payloads are unmasked in place. What was parsed is removed from its
+ * beginning. */
 struct websocket_input {
     unsigned char *data;
     size_t size;
@@ -55,35 +57,36 @@ struct websocket_input {
 
 enum { WEBSOCKET_HEAD_MAX_BYTES = 14, WEBSOCKET_CONTROL_MAX_BYTES = 125 };
 
-/* One per connection. Between messages it holds no memory but its own. */
+/* One for each connection. Between messages it has no allocated memory. */
 struct websocket_reader {
-    struct buffer held; /* the beginning of a message and, behind it, that of a control frame */
+    struct buffer held; /* the beginning of a message, followed by that of a control frame */
     uint32_t max_message_bytes;
-    uint32_t left; /* payload bytes of the current frame that have not come yet */
-    unsigned char head[WEBSOCKET_HEAD_MAX_BYTES]; /* of the current frame, as far as it has come;
-                                                     the mask is at its end */
+    uint32_t left; /* payload bytes of the current frame still to come */
+    unsigned char head[WEBSOCKET_HEAD_MAX_BYTES]; /* the received part of the current head; its mask
+                                                     is at its end */
     uint8_t head_size : 4;                        /* bytes in `head` */
     uint8_t utf8 : 4;                             /* enum utf8_state of the message's text */
-    bool is_in_payload : 1;                       /* `head` is whole */
-    bool is_in_message : 1;                       /* a fragment that was not the last has come */
-    bool is_given : 1;                            /* the owner has seen what is in `held` */
-    bool is_ended : 1;                            /* after a close or a fault */
+    bool is_in_payload : 1;                       /* `head` is complete */
+    bool is_in_message : 1;                       /* a fragment other than the last was received */
+    bool is_given : 1;                            /* the content of `held` was returned */
+    bool is_ended : 1;                            /* after a close or an error */
     bool takes_deflated : 1;                      /* permessage-deflate was agreed on */
-    bool is_deflated : 1;                         /* the message that has begun */
+    bool is_deflated : 1;                         /* of the current message */
 };
 
-/* A message, all its fragments together, may have up to `max_message_bytes`, as it is sent.
- * `takes_deflated`: permessage-deflate has been agreed on. */
+/* A message, including all its fragments, may have up to `max_message_bytes` as sent.
+ * `takes_deflated`: permessage-deflate was agreed on. */
 void websocket_reader_init(struct websocket_reader *reader, uint32_t max_message_bytes,
                            bool takes_deflated);
 void websocket_reader_done(struct websocket_reader *reader);
-/* Forgets what has begun; nothing further is read. */
+/* Discards the current message; nothing further is parsed. */
 void websocket_reader_stop(struct websocket_reader *reader);
-/* Memory of a message that has not ended. Ask when websocket_read() wants more. */
+/* The memory held for an incomplete message. Call it when websocket_read() returns
+ * WEBSOCKET_MORE. */
 size_t websocket_reader_kept_bytes(const struct websocket_reader *reader);
 
-/* Reads on until there is something to tell. How the bytes were cut into inputs makes no difference
- * to what is told. Never looks further than it must: a fault is told at the first byte that
- * makes it one, a message that is too long as soon as a head announces it. */
+/* Parses up to the next item. The result does not depend on how the input was split. Errors are
+ * reported as early as possible: at the first byte that makes one, and a message that is too long
+ * as soon as its head announces it. */
 enum websocket_item websocket_read(struct websocket_reader *reader, struct websocket_input *input,
                                    struct websocket_event *ret_event);

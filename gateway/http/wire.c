@@ -1,18 +1,19 @@
-/* wire.c - libwebsockets in its raw role, plain and over TLS.
+/* wire.c - connections by libwebsockets in its raw role, plain and over TLS.
  *
- * What libwebsockets does: it accepts TLS, watches the socket with libuv, reads up to a TLS record
- * at a time and hands the bytes over. What it does not do is write: a plain wire is written with
- * sendmsg(2), from shared pieces without a copy; a TLS wire through its SSL, a record at a time.
- * Writing around libwebsockets is safe in this role, for it sends nothing of its own.
+ * libwebsockets accepts TLS, watches the socket with libuv, reads up to one TLS record at a time
+ * and passes the bytes on. It does not write: a plain wire is written with sendmsg(2), from shared
+ * pieces without a copy; a TLS wire through its SSL object, a record at a time. Bypassing
+ * libwebsockets for writing is safe in this role, because it sends nothing itself.
  *
- * Bounds: a read is at most one TLS record, so that nothing stays inside OpenSSL when reading is
- * switched off; what a wire holds is bounded by its owner, who looks at held.size.
+ * Limits: a read is at most one TLS record, so that nothing remains inside OpenSSL when reading is
+ * switched off. What a wire holds is limited by its owner, who checks held.size.
  *
- * Known about libwebsockets 4.1 and 4.3:
- *   - the timeout that it sets for the TLS handshake is left running after it, so it is cleared at
+ * Known properties of libwebsockets 4.1 and 4.3:
+ *
+ *   - the timeout that it sets for the TLS handshake is not stopped after it, so it is cleared at
  *     the first bytes;
  *   - in the raw role it closes without a TLS close_notify, so wire_finish() sends one;
- *   - its timers are one sorted list, costly with many connections: none are used. */
+ *   - its timers are one sorted list, which is slow with many connections: none are used. */
 #include "gateway/http/wire.h"
 
 #include <assert.h>
@@ -31,17 +32,18 @@ enum { RECORD_SIZE = 16384 };
 
 struct wire_kind {
     ssize_t (*send)(struct wire *wire, const struct iovec *pieces, int count);
-    ssize_t (*send_held)(struct wire *wire); /* how many bytes of it went; not all: it is blocked */
+    ssize_t (*send_held)(struct wire *wire); /* how many bytes were sent; fewer than held: the wire
+                                                is blocked */
     void (*finish)(struct wire *wire);
 };
 
 struct wires {
     struct wires_settings settings;
     struct lws_context *context;
-    struct lws_vhost *plain, *with_tls; /* with_tls NULL: there is no TLS */
+    struct lws_vhost *plain, *with_tls; /* with_tls NULL: no TLS */
     SSL_CTX *tls;                       /* of `with_tls` */
-    SSL_CTX *renewed;         /* holds the certificate that was read last; NULL: `tls` does */
-    char record[RECORD_SIZE]; /* scratch: pieces put together */
+    SSL_CTX *renewed;         /* contains the certificate that was read last; NULL: `tls` does */
+    char record[RECORD_SIZE]; /* buffer for assembling a record */
 };
 
 static struct wires *wires_of(const struct wire *wire)
@@ -94,10 +96,10 @@ static const struct wire_kind plain_kind = {plain_send, plain_send_held, plain_f
 
 /* --- writing, over TLS --- */
 
-/* A walk over the pieces. */
+/* Iterates over the pieces. */
 struct pieces {
     const struct iovec *next;
-    int count;     /* left, `next` included */
+    int count;     /* remaining, including `next` */
     size_t offset; /* in `next` */
 };
 
@@ -106,7 +108,7 @@ static size_t record_of(size_t size)
     return size < RECORD_SIZE ? size : RECORD_SIZE;
 }
 
-/* The bytes of the next record: where they are if they lie together, or else in `room`. Empty:
+/* The bytes of the next record: in place if they are contiguous, else copied to `room`. Empty:
  * there are no more. */
 static struct sl_slice next_record(struct pieces *pieces, char room[static RECORD_SIZE])
 {
@@ -132,8 +134,8 @@ static struct sl_slice next_record(struct pieces *pieces, char room[static RECOR
     return sl_slice(room, filled);
 }
 
-/* How many of the bytes, at most a record, it took. 0: the socket is full, and OpenSSL wants to be
- * offered the same bytes again; -EPIPE. */
+/* How many of the bytes, at most a record, were taken. 0: the socket is full, and OpenSSL must be
+ * given the same bytes again; -EPIPE. */
 static ssize_t write_record(struct wire *wire, struct sl_slice record)
 {
     SSL *tls = lws_get_ssl(wire->lws);
@@ -149,8 +151,8 @@ static ssize_t write_record(struct wire *wire, struct sl_slice record)
     return 0;
 }
 
-/* A record that the socket does not take whole stays in OpenSSL, which wants to be offered the same
- * bytes before any others: they are held, and count as sent. */
+/* If the socket does not take a whole record, OpenSSL keeps it and must be given the same bytes
+ * again before any others. They are held, and count as sent. */
 static ssize_t tls_send(struct wire *wire, const struct iovec *pieces, int count)
 {
     struct pieces walk = {pieces, count, 0};
@@ -167,20 +169,20 @@ static ssize_t tls_send(struct wire *wire, const struct iovec *pieces, int count
                 return taken;
             record = sl_slice_from(record, (size_t)taken);
         }
-        if (record.size > 0) /* appending nothing would allocate */
+        if (record.size > 0) /* even an empty append would allocate */
             buffer_append_slice(&wire->held, record);
     }
     return wire->held.failed ? -ENOMEM : (ssize_t)sent;
 }
 
-/* Of what is held OpenSSL may have a part already: see tls_send(). */
+/* OpenSSL may already have a part of what is held: see tls_send(). */
 static ssize_t tls_send_held(struct wire *wire)
 {
     return write_record(wire, sl_slice(wire->held.data, record_of(wire->held.size)));
 }
 
-/* Without a close_notify the peer must take the end for an attack: where the socket has no room for
- * it, it waits. */
+/* Without a close_notify the peer must assume an attack. If the socket has no room for it, it is
+ * sent later. */
 static void tls_finish(struct wire *wire)
 {
     SSL *tls = lws_get_ssl(wire->lws);
@@ -234,7 +236,7 @@ void wire_finish(struct wire *wire)
         wire->kind->finish(wire);
 }
 
-/* As much as the socket takes. 0; a negative errno: the connection is broken. */
+/* Sends as much as the socket takes. 0; a negative errno: the connection is broken. */
 static int send_held(struct wire *wire)
 {
     wire->is_blocked = false;
@@ -279,7 +281,7 @@ static int on_room(struct wire *wire)
 
 /* --- reading --- */
 
-/* Any bit that is set stops it; ours is the only one. */
+/* Any set bit stops reading; ours is the only one. */
 static void switch_reading(struct wire *wire, bool on)
 {
     if (!wire->lws || wire->is_reading == on)
@@ -311,7 +313,7 @@ bool wire_has_begun(const struct wire *wire)
     return wire->lws && ioctl(wire->fd, FIONREAD, &unread) == 0 && unread > 0;
 }
 
-/* --- what libwebsockets calls back for --- */
+/* --- callbacks of libwebsockets --- */
 
 static void on_closed(struct lws *lws)
 {
@@ -366,7 +368,7 @@ static const struct lws_protocols protocols[] = {
     {.name = NULL},
 };
 
-/* --- one wire --- */
+/* --- a wire --- */
 
 int wire_open(struct wires *wires, struct wire *wire, int fd, bool with_tls,
               const struct wire_callbacks *callbacks)
@@ -380,7 +382,7 @@ int wire_open(struct wires *wires, struct wire *wire, int fd, bool with_tls,
                           .fd = fd,
                           .is_reading = true,
                           .is_secure = with_tls};
-    /* On failure it closes the socket. */
+    /* It closes the socket on failure. */
     wire->lws = lws_adopt_descriptor_vhost(with_tls ? wires->with_tls : wires->plain, type,
                                            descriptor, protocols[0].name, NULL);
     if (!wire->lws) {
@@ -441,7 +443,7 @@ struct sl_slice wire_client_address(const struct wire *wire, char room[static WI
                            : SL_SLICE_NONE;
 }
 
-/* --- all of them --- */
+/* --- all wires --- */
 
 static int refuse_certificate(const struct wires *wires, struct failure *reterr)
 {
@@ -450,7 +452,7 @@ static int refuse_certificate(const struct wires *wires, struct failure *reterr)
                        wires->settings.certificate, wires->settings.key);
 }
 
-/* NULL: one of the files cannot be read, or they do not belong together. */
+/* NULL: a file cannot be read, or they do not belong together. */
 static SSL_CTX *read_certificate(const struct wires_settings *settings)
 {
     SSL_CTX *read = SSL_CTX_new(TLS_server_method());
@@ -463,7 +465,8 @@ static SSL_CTX *read_certificate(const struct wires_settings *settings)
     return NULL;
 }
 
-/* Before there is a context of libwebsockets, which could not be freed without the loop. */
+/* Done before there is a context of libwebsockets, because that could not be freed without the
+ * loop. */
 static int check_certificate(const struct wires *wires, struct failure *reterr)
 {
     SSL_CTX *read;
@@ -486,7 +489,7 @@ static int create_tls(struct wires *wires, struct lws_context_creation_info *inf
     wires->with_tls = lws_create_vhost(wires->context, info);
     if (!wires->with_tls)
         return refuse_certificate(wires, reterr);
-    /* A connection that is idle keeps no buffers of records. */
+    /* Idle connections keep no record buffers. */
     SSL_CTX_set_mode(wires->tls, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     return 0;
 }
@@ -504,7 +507,7 @@ static int create_context(struct wires *wires, struct failure *reterr)
         .user = wires,
         .gid = -1,
         .uid = -1,
-        .pt_serv_buf_size = WIRE_READ_SIZE + LWS_PRE, /* it reads behind the first LWS_PRE */
+        .pt_serv_buf_size = WIRE_READ_SIZE + LWS_PRE, /* it reads after the first LWS_PRE bytes */
         .retry_and_idle_policy = &no_validity_timers,
         .timeout_secs = (unsigned)(wires->settings.handshake_timeout_ms / 1000 + 1),
         .vhost_name = "plain",
@@ -512,7 +515,7 @@ static int create_context(struct wires *wires, struct failure *reterr)
 
     if (wires->settings.certificate)
         info.options |= LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT;
-    lws_set_log_level(0, NULL); /* it knows no levels that fit ours */
+    lws_set_log_level(0, NULL); /* its log levels do not correspond to ours */
     wires->context = lws_create_context(&info);
     if (!wires->context)
         return failure_set(reterr, -ENOMEM, "libwebsockets cannot start");
@@ -549,7 +552,7 @@ bool wires_have_tls(const struct wires *wires)
     return wires->with_tls != NULL;
 }
 
-/* A handshake begins. 1; 0: it fails. */
+/* Called at the beginning of a handshake. 1; 0: the handshake fails. */
 static int show_renewed(SSL *tls, void *owner)
 {
     const struct wires *wires = owner;
@@ -561,9 +564,9 @@ static int show_renewed(SSL *tls, void *owner)
                                 SSL_CTX_get0_privatekey(wires->renewed), chain, 1);
 }
 
-/* A context can be given a certificate of another kind (RSA, EC), but keeps the first one beside
- * it; and one that is given a certificate without its key has lost the old key. So both files are
- * read into a context of their own, and every handshake is shown what is in that. */
+/* If an SSL context is given a certificate of another kind (RSA, EC), it also keeps the first one;
+ * and if it is given a certificate without its key, it loses the old key. Therefore both files are
+ * read into a context of their own, from which every handshake takes the certificate. */
 int wires_reload_certificate(struct wires *wires, struct failure *reterr)
 {
     SSL_CTX *read;
@@ -585,8 +588,8 @@ void wires_close(struct wires *wires)
         lws_context_destroy(wires->context);
 }
 
-/* On a loop that is not its own libwebsockets only begins to destroy its context when told so; told
- * again, once the loop has closed its handles, it frees the memory. */
+/* On a foreign loop, libwebsockets only begins to destroy its context at the first call; the second
+ * call, after the loop has closed its handles, frees the memory. */
 void wires_free(struct wires *wires)
 {
     if (!wires)

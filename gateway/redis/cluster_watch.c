@@ -1,8 +1,8 @@
-/* cluster_watch.c - idle -> (connect ->) CLUSTER SLOTS -> whose database -> idle.
+/* cluster_watch.c - idle -> (connect ->) CLUSTER SLOTS -> check of the database -> idle.
  *
- * One session and one timer, which says when to ask, or when the answer is late. A node is asked
- * ASKS times before another one is, so that one that is cut off from the others, and knows of no
- * change, is not listened to for long. */
+ * There is one session and one timer, which says when to ask, or when the answer is late. After
+ * ASKS questions another node is asked, so that a node that is cut off from the others and unaware
+ * of changes is not used for long. */
 #include "gateway/redis/cluster_watch.h"
 
 #include <assert.h>
@@ -33,13 +33,14 @@ struct cluster_watch {
 
     enum state state;
     struct sl_redis_endpoint asked; /* the node of the session */
-    unsigned asks;                  /* of that node, since it was connected */
-    unsigned failed;                /* nodes that have not answered, one after the other */
-    uint64_t asked_ms;              /* when the last question began */
-    bool is_in_doubt;               /* since then */
+    unsigned asks;                  /* questions to that node since the connection was made */
+    unsigned failed;                /* consecutive nodes that did not answer */
+    uint64_t asked_ms;              /* when the last question was sent */
+    bool is_in_doubt;               /* doubted since then */
     bool has_map;
-    struct sl_cluster_map map, answer; /* as told; as answered, to be believed */
-    struct sl_meta expected;           /* shards: 0: any database */
+    struct sl_cluster_map map, answer; /* as reported to the owner; as answered, before it is
+                                          accepted */
+    struct sl_meta expected;           /* shards == 0: any database */
     struct log_rate refused_rate;
 };
 
@@ -61,9 +62,9 @@ static void end_question(struct cluster_watch *watch)
                                  : backoff_spread_ms(2 * EVERY_MS));
 }
 
-/* ---- which node ---- */
+/* ---- choosing a node ---- */
 
-/* The masters that are known, then the seeds. */
+/* The known masters, then the seeds. */
 static struct sl_redis_endpoint choose(const struct cluster_watch *watch)
 {
     unsigned random = (unsigned)(hash_key_random().k0 & 0xffff);
@@ -97,7 +98,7 @@ static void fail(struct cluster_watch *watch, const char *why)
     ask_after(watch, DOUBT_MS + backoff_spread_ms(DOUBT_MS));
 }
 
-/* How long that may take is the session's business, which knows what it waits for. */
+/* The session has its own time limits. */
 static void connect_to_asked(struct cluster_watch *watch)
 {
     uv_timer_stop(&watch->timer);
@@ -106,10 +107,10 @@ static void connect_to_asked(struct cluster_watch *watch)
     redis_session_open(watch->session);
 }
 
-/* ---- answers ---- */
+/* ---- replies ---- */
 
-/* A shard that is nobody's to this node stays where it was, and another node is asked next: one
- * that takes a slot over, for one, may be the last to hear who has it. */
+/* A shard without a node in the answer keeps its old one, and another node is asked next: a node
+ * that is taking a slot over may be the last to know who has it. */
 static void mend_answer(struct cluster_watch *watch)
 {
     if (sl_cluster_map_is_full(&watch->answer, watch->expected.shards))
@@ -132,7 +133,7 @@ static void believe(struct cluster_watch *watch)
         watch->changed(watch->context, &watch->map);
 }
 
-/* A shard of the database that the node says it has; SL_SHARDS_MAX: none. */
+/* A shard of the database that the node claims to have; SL_SHARDS_MAX: none. */
 static uint32_t own_shard(const struct cluster_watch *watch)
 {
     for (uint32_t shard = 0; shard < watch->expected.shards; shard++) {
@@ -142,7 +143,7 @@ static uint32_t own_shard(const struct cluster_watch *watch)
     return SL_SHARDS_MAX;
 }
 
-/* One that has none of the shards is believed as far as it names another that has. */
+/* A node without any shard is accepted if it names another one that has some. */
 static void ask_database(struct cluster_watch *watch)
 {
     uint32_t shard = own_shard(watch);
@@ -185,7 +186,7 @@ static void take_database(struct cluster_watch *watch, const redisReply *reply)
     if (reply->type == REDIS_REPLY_STRING && strcmp(reply->str, watch->expected.database_id) != 0)
         fail(watch, "it holds another database");
     else
-        believe(watch); /* also when the shard is moved, or empty, which others find out */
+        believe(watch); /* also if the shard has moved or is empty, which others will find out */
 }
 
 static void on_reply(void *context, const redisReply *reply)
@@ -198,7 +199,7 @@ static void on_reply(void *context, const redisReply *reply)
         take_database(watch, reply);
 }
 
-/* ---- questions ---- */
+/* ---- calls ---- */
 
 static void send_question(struct cluster_watch *watch)
 {
@@ -270,7 +271,7 @@ void cluster_watch_expect(struct cluster_watch *watch, const struct sl_meta *met
     watch->expected = *meta;
 }
 
-/* ---- made and freed ---- */
+/* ---- creating and freeing ---- */
 
 struct cluster_watch *cluster_watch_new(uv_loop_t *loop, const struct sl_redis_address *address,
                                         cluster_map_fn changed, void *context)

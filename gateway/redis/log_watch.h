@@ -1,7 +1,7 @@
-/* gateway/redis/log_watch.h - how long, old and large are the shards' logs? For /metrics.
+/* gateway/redis/log_watch.h - reads length, age and size of the shards' logs for /metrics.
  *
- * Asks Redis every ten seconds, shard by shard; one worker does it for all. A log that cannot be
- * asked keeps what was last known of it. */
+ * Asks Redis every ten seconds, shard by shard; one worker does it for all. If a log cannot be
+ * read, its last values are kept. */
 #pragma once
 
 #include <uv.h>

@@ -1,8 +1,9 @@
-/* master_finder.c - one sentinel after the other, beginning with the one that knew last.
+/* master_finder.c - asks one sentinel after the other, beginning with the last one that knew the
+ * master.
  *
- * Each has a second to be connected to and one to answer; one that fails is passed over, and when
- * all have failed in a row, whoever asked is told why the last did, and asks again when it sees
- * fit. There is one line at a time. */
+ * Each has a second to accept the connection and one to answer. When all have failed in a row, the
+ * caller is told why the last one did, and asks again when it wants. There is one connection at a
+ * time. */
 #include "gateway/redis/master_finder.h"
 
 #include <assert.h>
@@ -18,8 +19,8 @@ struct master_finder {
     master_found_fn found;
     void *context;
     struct sentinel_line *line;
-    uint32_t current; /* which sentinel is asked */
-    uint32_t failed;  /* in a row */
+    uint32_t current; /* the sentinel being asked */
+    uint32_t failed;  /* consecutive failures */
 };
 
 static void ask(struct master_finder *finder)

@@ -1,7 +1,7 @@
-/* gateway/redis/master_finder.h - asks the sentinels who the master is, on the loop.
+/* gateway/redis/master_finder.h - asks the sentinels for the master, on the loop.
  *
- * One after the other, from the one that knew last; each has a second to accept the connection, and
- * one to answer. */
+ * It asks one after the other, beginning with the last one that knew it; each has a second to
+ * accept the connection, and one to answer. */
 #pragma once
 
 #include <stdint.h>
@@ -11,17 +11,17 @@
 
 struct master_finder;
 
-/* Where it is; or NULL when nobody knows, and why. */
+/* The master's address; or NULL if no sentinel knows it, and why. */
 typedef void (*master_found_fn)(void *context, const struct sl_redis_endpoint *endpoint,
                                 const char *why);
 
-/* `address` has sentinels. NULL: out of memory. */
+/* `address` must have sentinels. NULL: out of memory. */
 struct master_finder *master_finder_new(uv_loop_t *loop, const struct sl_redis_address *address,
                                         master_found_fn found, void *context);
-/* No callback comes any more. The loop must run once more to let go of the handles. */
+/* No callback is called any more. The loop must run once more to close the handles. */
 void master_finder_free(struct master_finder *finder);
 
-/* Begins to ask, once more if it was asking: one callback comes, later. */
+/* Starts asking, or starts again. One callback follows, later. */
 void master_finder_start(struct master_finder *finder);
-/* No callback comes until the next start. */
+/* No callback is called until the next start. */
 void master_finder_stop(struct master_finder *finder);

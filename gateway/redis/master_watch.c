@@ -1,9 +1,9 @@
-/* master_watch.c - a line for each sentinel, any of which may tell of a new master, and a timer
- * that tries a lost one again.
+/* master_watch.c - a connection to each sentinel, any of which may announce a new master, and a
+ * timer that reconnects a lost one.
  *
- * What each of them says goes to whoever watches, who sorts it out. A sentinel that is not heard is
- * logged once for each reason, and tried again after a growing delay. There are as many lines as
- * the address has sentinels, bounded where it is parsed. */
+ * All announcements go to the owner, who decides what they mean. A sentinel that cannot be reached
+ * is logged once for each reason, and tried again after an increasing delay. The number of
+ * connections is that of the address's sentinels, which its parser limits. */
 #include "gateway/redis/master_watch.h"
 
 #include <assert.h>
@@ -19,15 +19,16 @@
 
 enum { ANSWER_MS = 2000, RETRY_MIN_MS = 100, RETRY_MAX_MS = 5000 };
 
-/* Where one sentinel is listened to. */
+/* The connection to one sentinel. */
 struct sentinel {
-    uv_timer_t timer; /* when to try again */
+    uv_timer_t timer; /* when to reconnect */
     struct master_watch *watch;
     uint32_t number;
     struct sentinel_line *line;
     bool is_heard;
     struct backoff backoff;
-    char logged_reason[FAILURE_TEXT_SIZE]; /* why it is down, as logged last; empty: it was not */
+    char logged_reason[FAILURE_TEXT_SIZE]; /* why it is down, as logged last; empty: it is not
+                                              down */
 };
 
 struct master_watch {
@@ -139,7 +140,7 @@ struct master_watch *master_watch_new(uv_loop_t *loop, const struct sl_redis_add
     return watch;
 }
 
-/* A post may be what calls back just now: it stays until the loop comes round. */
+/* The caller may be a callback of one of these: they exist until the next turn of the loop. */
 void master_watch_free(struct master_watch *watch)
 {
     if (!watch)

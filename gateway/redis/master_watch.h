@@ -1,9 +1,9 @@
-/* gateway/redis/master_watch.h - hears from every sentinel when the master is replaced.
+/* gateway/redis/master_watch.h - subscribes to every sentinel's announcements of new masters.
  *
- * From all of them, for the one that knows first tells first: the one in charge of a failover
- * speaks when all of it is done, the others as soon as they hear of it. A sentinel that cannot be
- * heard is tried again, after 0.1 s at first and 5 s at most; what it may have said meanwhile is in
- * the answer that it gives when it is back. */
+ * To all of them, because the first to know announces it first: the sentinel that does the failover
+ * only when it is complete, the others as soon as they learn of it. A connection that cannot be
+ * made is tried again, after 0.1 s at first and 5 s at most; what was missed meanwhile is in the
+ * first answer afterwards. */
 #pragma once
 
 #include <uv.h>
@@ -16,14 +16,14 @@ struct master_watch;
 
 struct master_watch_callbacks {
     void (*news)(void *context, const struct sl_sentinel_news *news);
-    /* A sentinel that has just come (back) into hearing names this one. */
+    /* A sentinel to which a connection was just made (again) names this master. */
     void (*named)(void *context, const struct sl_redis_endpoint *master);
 };
 
-/* `address` has sentinels. NULL: out of memory. */
+/* `address` must have sentinels. NULL: out of memory. */
 struct master_watch *master_watch_new(uv_loop_t *loop, const struct sl_redis_address *address,
                                       struct metrics *metrics,
                                       const struct master_watch_callbacks *callbacks,
                                       void *context);
-/* No callback comes any more. The loop must run once more to let go of the handles. */
+/* No callback is called any more. The loop must run once more to close the handles. */
 void master_watch_free(struct master_watch *watch);

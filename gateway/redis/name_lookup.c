@@ -1,9 +1,9 @@
-/* name_lookup.c - a thread for each look-up, detached, and a handle of the loop that it wakes.
+/* name_lookup.c - a detached thread for each look-up, and a handle of the loop that it wakes.
  *
- * Both sides hold the look-up; whoever lets go of it last frees it. The lock is for the moment in
- * which the thread tells while the loop forgets. There are as many threads as look-ups that a
- * resolver has not answered yet: one for each connection, and where sentinels name one host after
- * the other, one for each host in the time that the resolver takes. */
+ * Both sides own the look-up; the last one frees it. The lock protects the moment in which the
+ * thread reports its result while the loop abandons the look-up. There are as many threads as
+ * look-ups that the resolver has not answered yet: one for each connection, and for sentinels that
+ * name one host after the other, one for each host within the resolver's timeout. */
 #include "gateway/redis/name_lookup.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ struct name_lookup {
     char host[256];
     char port[sizeof("65535")];
 
-    uv_mutex_t mutex; /* behind it: */
+    uv_mutex_t mutex; /* protects: */
     bool is_closed;   /* `found` must not be woken any more */
     int error;        /* of getaddrinfo() */
     struct addrinfo *addresses;
@@ -80,7 +80,7 @@ static void on_found(uv_async_t *found)
     struct name_lookup *lookup = found->data;
     struct addrinfo *addresses;
 
-    uv_mutex_lock(&lookup->mutex); /* the thread may be in it still */
+    uv_mutex_lock(&lookup->mutex); /* the thread may still hold it */
     addresses = lookup->addresses;
     lookup->addresses = NULL;
     uv_mutex_unlock(&lookup->mutex);

@@ -1,10 +1,11 @@
-/* redis_commands.c - commands are taken, and lanes made for those who have the shards.
+/* redis_commands.c - accepts commands, and creates lanes for the nodes that have the shards.
  *
  * A lane is the connection to one Redis, with the commands that wait for it and those that it has
  * not answered (redis_lane.c). A single Redis is one lane; with sentinels it moves with the master;
- * in a cluster there is one to each master that the map names.
+ * in a cluster there is a lane for each master of the map.
  *
- * What bounds it: the callers, who are as many as the server lets in, and the time of each. */
+ * The number of commands is limited by the callers, whose number is limited, and by the time limit
+ * of each command. */
 #include "gateway/redis/redis_commands.h"
 
 #include <errno.h>
@@ -67,7 +68,7 @@ static void free_lane(struct redis_lane *lane)
     mem_free(lane);
 }
 
-/* Not while one of them is calling. */
+/* Must not be called while a lane is calling. */
 static void drop_idle_lanes(struct redis_commands *commands)
 {
     size_t kept = 0;
@@ -107,7 +108,7 @@ uint32_t redis_commands_nodes(const struct redis_commands *commands, uint64_t sh
     return count;
 }
 
-/* The less, the sooner an answer may be expected. */
+/* A lower value means that an answer can be expected sooner. */
 static uint64_t doubtfulness(const struct redis_lane *lane)
 {
     if (!redis_session_is_ready(lane->session))
@@ -171,8 +172,8 @@ static void on_timer_closed(uv_handle_t *handle)
     mem_free(commands);
 }
 
-/* Whoever calls may be one who has just been answered: what is on the stack below stays until the
- * loop comes round. */
+/* The caller may be a callback of a command: what is on the stack exists until the next turn of the
+ * loop. */
 void redis_commands_free(struct redis_commands *commands)
 {
     if (!commands)

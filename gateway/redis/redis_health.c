@@ -1,8 +1,9 @@
-/* redis_health.c - what the subscriber and two pulses say, as one readiness and three parts.
+/* redis_health.c - combines the state of the subscriber and two pulses into one readiness and three
+ * parts.
  *
- * Every change decides anew, from what is known of each; nothing is polled here. Whether writes are
- * taken is looked at by write_watch.c, in one worker; in the others they are as good as the answers
- * that the API gets. It keeps the last refusal, and nothing that grows. */
+ * Every change is evaluated at once; nothing is polled here. One worker checks with write_watch.c
+ * whether writes are accepted; the others learn it from the answers that the API gets. Only the
+ * last refusal is stored. */
 #include "gateway/redis/redis_health.h"
 
 #include <errno.h>
@@ -20,9 +21,9 @@ struct redis_health {
     bool is_hearing, streams_are_answered, api_is_answered;
     bool access_is_known;
     bool is_ready;
-    bool has_database;             /* as a look at what writes need found last */
-    char refusal[HEALTH_WHY_SIZE]; /* of writes; empty: Redis takes them */
-    char unheard[HEALTH_WHY_SIZE]; /* a sentence for the parts; the log has the reason already */
+    bool has_database;             /* by the last check of what writes need */
+    char refusal[HEALTH_WHY_SIZE]; /* of writes; empty: Redis accepts them */
+    char unheard[HEALTH_WHY_SIZE]; /* a message for the parts; the log has the reason already */
 };
 
 static const char not_heard[] = "the live channels are not heard";
@@ -43,7 +44,7 @@ static const char *what_the_api_lacks(const struct redis_health *health)
     return health->api_is_answered ? NULL : "Redis does not answer the API";
 }
 
-/* NULL: there is nothing that it lacks. */
+/* NULL: nothing is missing. */
 static const char *what_it_lacks(const struct redis_health *health)
 {
     const char *streams = what_streams_lack(health);

@@ -1,13 +1,12 @@
-/* gateway/redis/redis_health.h - has a worker all of Redis that serving needs, and what of it
- * works?
+/* gateway/redis/redis_health.h - whether a worker has everything of Redis that it needs to serve.
  *
- * It has when it hears the live channels and when both of its connections for commands get answers:
- * the one that the streams need (the log) and the one of the API. A worker that lacks one of them
- * would take clients and fail them; so it is not ready, /readyz says so, and the log says why.
+ * It does if it receives the live channels, and if both its connections for commands get answers:
+ * that of the streams (the log) and that of the API. A worker without one of them would accept
+ * clients and fail them; so it is not ready, /readyz reports that, and the log gives the reason.
  *
- * Writes may be refused by a Redis that answers. Streams and reads stand meanwhile, so the worker
- * stays ready; that is noted as a part of the server that fails (gateway/metrics/health.h), as are
- * the others. */
+ * A Redis that answers may still refuse writes. Streams and reads continue, so the worker stays
+ * ready; it is recorded as a failing part of the server (gateway/metrics/health.h), like the
+ * others. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,25 +22,25 @@ struct redis_health_settings {
     uv_loop_t *loop;
     struct metrics *metrics;
     struct redis_commands *streams, *api;
-    uint32_t late_ms; /* without an answer for so long, a connection gets none */
-    /* Comes when it changes, from the loop or from redis_health_set_hearing(). */
+    uint32_t late_ms; /* a connection without an answer for this time counts as unanswered */
+    /* Called when the readiness changes, from the loop or from redis_health_set_hearing(). */
     void (*changed)(void *context, bool is_ready);
     void *context;
 };
 
-/* Not ready at first. NULL: out of memory. */
+/* Initially not ready. NULL: out of memory. */
 struct redis_health *redis_health_new(const struct redis_health_settings *settings);
-/* After both connections; what they answer at their end is heeded still. The loop must run once
- * more to let go of the handles. */
+/* Free it after both connections, because it still handles their last answers. The loop must run
+ * once more to close the handles. */
 void redis_health_free(struct redis_health *health);
 
-/* What a look at what writes need has found: 0, or a negative errno and why. Where there is no
+/* The result of a check of what writes need: 0, or a negative errno and why. If there is no
  * database any more (-ENODATA, -ESTALE), reads fail, too. */
 void redis_health_set_writes(struct redis_health *health, int r, const char *why);
 
-/* Of the live channels. */
+/* Whether the live channels are received. */
 void redis_health_set_hearing(struct redis_health *health, bool is_hearing);
-/* Is it known whose tokens were taken back? Until then nobody should be let in. */
+/* Whether the revocations are known. Until then no client should be admitted. */
 void redis_health_set_access(struct redis_health *health, bool is_known);
-/* Why they are not heard, for people; it counts while they are not. */
+/* Why the live channels are not received, for humans; used while they are not. */
 void redis_health_set_unheard(struct redis_health *health, const char *why);

@@ -1,31 +1,30 @@
-/* redis_lane.c - the connection to one Redis, and the commands that go by it.
+/* redis_lane.c - the connection to one Redis, and its commands.
  *
- * A command stands in one of two lists: `waiting`, for a connection or for its next try, or `sent`,
- * in the order of the replies to come. All stand in `deadlines` as well; one timer serves that and
- * the next try. Nothing is sent before the session is ready: so a command without an answer was
- * either certainly not done (it waits) or may have been (it was sent).
+ * A command is in one of two lists: `waiting`, for a connection or for its next try, or `sent`, in
+ * the order of the replies. All commands are also in `deadlines`; one timer serves these and the
+ * next try. Nothing is sent before the session is ready. So a command without an answer was either
+ * certainly not executed (waiting) or may have been (sent).
  *
- * When a sent command is late the connection is given up: what was sent on it will not be answered
- * in order any more. While there is none, waiting commands have one made, with pauses from 20 ms to
- * a second; as soon as it stands all of them are sent, and whoever knows that Redis is back
- * (redis_commands_try_now()) cuts a pause short.
+ * If a sent command times out the connection is closed, because the replies would no longer be in
+ * order. Without a connection, waiting commands cause attempts to make one, with pauses from 20 ms
+ * to a second. When it is ready all of them are sent, and redis_commands_try_now() ends a pause.
  *
- * A single Redis is a lane for all shards. In a cluster there is one for each master that the map
- * names; a command for a shard that nobody is known to have waits in `homeless`. What a node
- * answers with MOVED goes to the lane of the node that it names. A lane that has lost its shards
- * stays until what was sent on it is answered. */
+ * A single Redis is a lane for all shards. In a cluster there is one for each master of the map; a
+ * command for a shard without a known node waits in `homeless`. A command that a node answers with
+ * MOVED goes to the lane of the node named. A lane that has lost its shards stays until its sent
+ * commands are answered. */
 #include "gateway/redis/redis_commands_parts.h"
 
 #include "base/alloc.h"
 #include "src/call/reply.h"
 
 enum { PAUSE_MIN_MS = 20, PAUSE_MAX_MS = 1000 };
-enum { HOPS_MAX = 5 }; /* of a command, from node to node; then it has to wait */
+enum { HOPS_MAX = 5 }; /* redirections of a command in a row; after that it waits */
 
-/* Of all callers together, while Redis does not read; who comes then is sent away. */
+/* Of all callers together, while Redis does not read; more are refused. */
 enum { UNSENT_MAX_BYTES = 64 * 1024 * 1024 };
 
-/* ---- a command's end ---- */
+/* ---- the end of a command ---- */
 
 void redis_command_free(struct redis_command *command)
 {
@@ -46,7 +45,7 @@ static void fail(struct redis_command *command, const char *why)
     redis_command_free(command);
 }
 
-/* As the connection did, or the tries to make one. */
+/* Fails with the reason of the connection, or of the attempts to make one. */
 static void fail_with_connection(struct redis_command *command)
 {
     const struct redis_lane *lane = command->lane;
@@ -57,7 +56,7 @@ static void fail_with_connection(struct redis_command *command)
         fail(command, lane->why.text[0] ? lane->why.text : "no connection");
 }
 
-/* ---- time ---- */
+/* ---- timers ---- */
 
 static void on_timer(uv_timer_t *timer);
 
@@ -80,7 +79,7 @@ void redis_lanes_arm_timer(struct redis_commands *commands)
         uv_timer_start(&commands->timer, on_timer, at_ms > now_ms ? at_ms - now_ms : 0, 0);
 }
 
-/* The next try, unless one is arranged already. */
+/* Schedules the next try, unless one is scheduled. */
 static void try_later(struct redis_lane *lane)
 {
     uint64_t now_ms = uv_now(lane->commands->loop);
@@ -89,7 +88,7 @@ static void try_later(struct redis_lane *lane)
         lane->try_ms = now_ms + backoff_next_ms(&lane->backoff, PAUSE_MIN_MS, PAUSE_MAX_MS);
 }
 
-/* In a cluster something is not where it was thought to be, or not ready. */
+/* In a cluster something is not at the expected node, or not ready. */
 static void doubt(struct redis_commands *commands)
 {
     if (commands->doubt)
@@ -105,7 +104,7 @@ static struct redis_lane *find_lane(const struct redis_commands *commands, uint3
     return NULL;
 }
 
-/* Behind those that wait where the shard is. */
+/* Appends it to the commands that wait for its shard's node. */
 static void wait(struct redis_command *command)
 {
     struct redis_commands *commands = command->commands;
@@ -124,7 +123,7 @@ static struct list *line_of(struct redis_command *command)
 
 /* ---- the connection ---- */
 
-/* Those that were sent are not answered any more: each is tried again if it may be. */
+/* The sent commands will not be answered: each is tried again if that is allowed. */
 static void settle_lost(struct redis_lane *lane)
 {
     struct list_node *first;
@@ -207,7 +206,8 @@ static void send_or_fail(struct redis_command *command)
         fail(command, "out of memory");
 }
 
-/* Who is told that there is no memory may ask again: that is sent on the spot, and waits not. */
+/* A caller that is told that memory is lacking may issue another command: it is sent at once and
+ * does not wait. */
 static void send_waiting(struct redis_lane *lane)
 {
     struct list_node *first;
@@ -235,7 +235,7 @@ void redis_lane_try(struct redis_lane *lane)
     if (redis_session_is_ready(lane->session)) {
         send_waiting(lane);
     } else if (redis_session_is_open(lane->session)) {
-        return; /* on_ready, or on_lost */
+        return; /* on_ready or on_lost will do so */
     } else if (lane->commands->is_endpoint_known) {
         redis_session_open(lane->session);
     } else {
@@ -296,7 +296,7 @@ struct redis_lane *redis_lane_make(struct redis_commands *commands,
     return lane;
 }
 
-/* What waits in `line` goes where its shard is now. */
+/* Moves the commands in `line` to the lane of their shard. */
 static void send_home(struct list *line)
 {
     struct list strays;
@@ -337,7 +337,7 @@ void redis_lanes_follow_map(struct redis_commands *commands)
 
 /* ---- replies ---- */
 
-/* A reply that only asks for another try; none of these has done anything. */
+/* A reply that only asks for another try; nothing was executed. */
 static bool asks_again(const struct redis_commands *commands, const redisReply *reply)
 {
     bool is_clustered = commands->address.seed_count > 0;
@@ -347,7 +347,7 @@ static bool asks_again(const struct redis_commands *commands, const redisReply *
            (is_clustered && sl_reply_check(reply, NULL) == -EREMOTE);
 }
 
-/* Nobody is kept waiting for a try that would come too late. */
+/* A command is answered at once if the next try would come too late. */
 static bool send_later(struct redis_command *command)
 {
     struct redis_lane *lane = command->lane;
@@ -414,7 +414,7 @@ static void on_turn_end(void *context)
     redis_lanes_arm_timer(((struct redis_lane *)context)->commands);
 }
 
-/* ---- time, again ---- */
+/* ---- timeouts ---- */
 
 static void time_out(struct redis_command *command)
 {

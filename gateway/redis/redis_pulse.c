@@ -1,9 +1,9 @@
-/* redis_pulse.c - one PING at a time and node, from a timer and behind each that failed.
+/* redis_pulse.c - one PING at a time, on a timer and after each failure.
  *
- * A PING is a command like others: while Redis is away it waits for a connection, and is answered
- * as soon as there is one. What counts is how long ago the first one was asked that has no answer
- * yet, not how often asking failed. So one command is what a Redis that is away costs. In a cluster
- * one node that hangs is not all of it: while its answer is awaited another one is asked. */
+ * A PING is a command like others: while Redis is down it waits for a connection, and is answered
+ * as soon as there is one. What counts is the time since the first PING without an answer, not the
+ * number of failures. So a Redis that is down costs a single command. In a cluster, a node that
+ * hangs is not the whole cluster: while its answer is outstanding another node is asked. */
 #include "gateway/redis/redis_pulse.h"
 
 #include "base/alloc.h"
@@ -19,10 +19,11 @@ struct redis_pulse {
     void *context;
     uv_timer_t timer;
     uint32_t late_ms;
-    uint64_t asked_ns;      /* when the last one was */
-    uint32_t awaited;       /* answers */
-    uint32_t shard;         /* whose node was asked last */
-    uint64_t unanswered_ms; /* since when, be it by several; 0: the last one was answered */
+    uint64_t asked_ns;      /* when the last PING was sent */
+    uint32_t awaited;       /* outstanding answers */
+    uint32_t shard;         /* of the node that was asked last */
+    uint64_t unanswered_ms; /* since when, possibly over several nodes; 0: the last PING was
+                               answered */
     bool is_answered;
 };
 
@@ -54,7 +55,7 @@ static void on_reply(void *owner, const redisReply *reply, const char *why)
     if (!reply || sl_reply_is_not_yet(reply)) {
         judge(pulse);
         if (pulse->awaited == 0)
-            ask(pulse); /* so that there is one that waits for Redis to come back */
+            ask(pulse); /* so that there is always one that waits for Redis to return */
         return;
     }
     if (pulse->awaited == 0)

@@ -1,17 +1,18 @@
-/* redis_session.c - a socket, a parser, a greeting and a clock.
+/* redis_session.c - a socket, a parser, a handshake and a timer.
  *
  *     closed -> connecting -> greeting -> ready
  *       ^           |            |          |
  *       +-----------+------------+----------+   closed by the owner, or lost
  *
- * The greeting (AUTH, SELECT, CLIENT SETNAME, as far as there is something to say) is sent in one
- * go and costs one round trip; what follows it is not sent before all of it is answered, so that a
- * Redis that hangs is given nothing that it might do later.
+ * The greeting (AUTH, SELECT, CLIENT SETNAME, as far as needed) is sent at once and costs one round
+ * trip. Nothing else is sent before all of it is answered, so that a Redis that hangs gets nothing
+ * that it might execute later.
  *
- * One timer serves all: the time to connect, then the time until the session is settled, then the
- * periods of silence; or a failure at opening, which is told by the loop like all others. A reply
- * is parsed from pieces of 16 KiB (hiredis moves what is left of a piece after each reply); one of
- * more than 64 MiB is refused: Redis cuts off a subscriber to whom it owes 32. */
+ * One timer serves for everything: the time to connect, then the time until the session is settled,
+ * then the periods of silence; or for a failure to open, which is reported from the loop like all
+ * others. Replies are parsed from pieces of 16 KiB (hiredis moves the rest of a piece after each
+ * reply). A reply of more than 64 MiB is refused; Redis itself disconnects a subscriber with 32 MiB
+ * of unsent data. */
 #include "gateway/redis/redis_session.h"
 
 #include <assert.h>
@@ -27,14 +28,14 @@
 enum { REPLY_MAX_BYTES = 64 * 1024 * 1024 };
 
 /* Periods without a byte. The third one counts only if the loop has run in between, so that a
- * process that was stopped reads what has come before it gives up. */
+ * process that was stopped reads what has arrived before it gives up. */
 enum { SILENT_TICKS_ASK = 1, SILENT_TICKS_MAX = 3 };
 
 enum { WORDS_MAX = 4, CONNECT_TRIES = 4 };
 
 enum state { STATE_CLOSED, STATE_CONNECTING, STATE_GREETING, STATE_READY };
 
-/* What the greeting's next reply answers. */
+/* The part of the greeting that the next reply answers. */
 enum greeting { GREETING_LOGIN, GREETING_DATABASE, GREETING_NAME, GREETING_DONE };
 
 struct redis_session {
@@ -50,7 +51,7 @@ struct redis_session {
     enum state state;
     enum greeting greeting;
     uint64_t openings; /* changes when it is opened or closed */
-    bool pings;        /* it has settled on a subscribed connection */
+    bool pings;        /* settled, on a connection that has subscribed */
     unsigned silent_ticks;
     struct failure failure; /* why it was lost */
 };
@@ -139,7 +140,7 @@ static int say(struct redis_session *session, enum greeting greeting)
     return 0;
 }
 
-/* From the next thing that is said on. */
+/* Awaits the next part of the greeting for which something was sent. */
 static void await_greeting(struct redis_session *session, enum greeting next)
 {
     while (!has_to_say(session, next))
@@ -151,8 +152,9 @@ static void await_greeting(struct redis_session *session, enum greeting next)
     session->callbacks.on_ready(session->context);
 }
 
-/* The name is for whoever looks at CLIENT LIST; who may not set it can do without. But this may be
- * the first answer, and Redis about to hang up, for it has too many clients. */
+/* A failure of CLIENT SETNAME is ignored, because the name only serves readers of CLIENT LIST. But
+ * this may be the first answer, from a Redis that is about to close the connection because it has
+ * too many clients. */
 static bool is_welcome(struct redis_session *session, const redisReply *reply)
 {
     return sl_reply_check(reply, &session->failure) == 0 ||
@@ -168,9 +170,9 @@ static void take_greeting(struct redis_session *session, const redisReply *reply
         lose(session, session->failure.text);
 }
 
-/* ---- what comes ---- */
+/* ---- replies ---- */
 
-/* To the PING of on_period(), which has no text; one of the owner's has. */
+/* The answer to the PING of on_period(), which has no text; those of the owner have one. */
 static bool is_own_pong(const redisReply *reply)
 {
     return reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
@@ -230,7 +232,7 @@ static void on_lost(void *context, const char *reason)
     lose(context, reason);
 }
 
-/* ---- time ---- */
+/* ---- timers ---- */
 
 static void on_timeout(uv_timer_t *timer)
 {
@@ -344,7 +346,7 @@ bool redis_session_is_ready(const struct redis_session *session)
     return session->state == STATE_READY;
 }
 
-/* ---- made and freed ---- */
+/* ---- creating and freeing ---- */
 
 struct redis_session *redis_session_new(const struct redis_session_settings *settings,
                                         const struct redis_session_callbacks *callbacks,
@@ -391,8 +393,8 @@ static void on_timer_closed(uv_handle_t *handle)
     mem_free(session);
 }
 
-/* Whoever calls may be one of our callbacks: what is on the stack below it stays until the loop
- * comes round. */
+/* The caller may be a callback of this session: what is on the stack exists until the next turn of
+ * the loop. */
 void redis_session_free(struct redis_session *session)
 {
     if (!session)

@@ -1,14 +1,15 @@
-/* gateway/redis/redis_session.h - one connection to a Redis or a sentinel: from a name to replies.
+/* gateway/redis/redis_session.h - a connection to a Redis or a sentinel, from the host name to
+ * replies.
  *
- * redis_session_open() looks the name up, connects, agrees on TLS, logs in, selects the database
- * and says who it is; then on_ready comes, and what is sent from then on is answered by on_reply,
- * in order. A session has `connect_ms` until it is connected and `timeout_ms` more until its owner
- * calls it settled; after that it can look for itself whether the other side is still there.
- * However it ends, but for redis_session_close(), on_lost says why: later, from the loop, never
- * from within a call. Trying again is the owner's.
+ * redis_session_open() looks up the name, connects, does the TLS handshake, logs in, selects the
+ * database and sets the client name; then on_ready is called. Everything sent from then on is
+ * answered by on_reply, in order. A session has `connect_ms` to connect and `timeout_ms` more until
+ * its owner calls it settled; after that it can check by itself whether the peer is alive. If it
+ * ends in any way except redis_session_close(), on_lost gives the reason: later, from the loop,
+ * never during a call. Reconnecting is up to the owner.
  *
- * This is the only way to Redis in sluiced: the subscriber, the sentinels and all commands come
- * through here. */
+ * All connections of sluiced to Redis use this module: the subscriber, the sentinels and all
+ * commands. */
 #pragma once
 
 #include <hiredis/hiredis.h>
@@ -24,23 +25,24 @@ struct redis_session;
 struct redis_session_settings {
     uv_loop_t *loop;
     const struct sl_redis_address *address; /* copied */
-    /* Where to, until another is set: of a node, or a sentinel. NULL: as the address says. */
+    /* The initial address: of a node, or a sentinel. NULL: that of `address`. */
     const struct sl_redis_endpoint *endpoint;
-    bool is_sentinel;        /* its login; no database, no name */
-    const char *name;        /* for CLIENT LIST; lives as long as the session */
-    uint32_t connect_ms;     /* until the connection stands; 0: timeout_ms / 4 */
+    bool is_sentinel;        /* use its login; no database, no client name */
+    const char *name;        /* for CLIENT LIST; borrowed as long as the session exists */
+    uint32_t connect_ms;     /* to connect; 0: timeout_ms / 4 */
     uint32_t timeout_ms;     /* from then until the owner calls it settled */
-    size_t max_unsent_bytes; /* what is sent and cannot leave yet */
+    size_t max_unsent_bytes; /* limit of data that could not be sent yet */
 };
 
 /* Each may open, close or free the session. */
 struct redis_session_callbacks {
     void (*on_ready)(void *context);
-    /* Belongs to the session. */
+    /* The reply belongs to the session. */
     void (*on_reply)(void *context, const redisReply *reply);
-    /* The replies of this turn of the loop are all there. NULL: nobody wants to know. */
+    /* All replies of this turn of the loop were delivered. May be NULL. */
     void (*on_turn_end)(void *context);
-    /* It is closed already. `reason` is for humans, and lives until the next opening. */
+    /* The session is already closed. `reason` is for humans, and is valid until it is opened
+     * again. */
     void (*on_lost)(void *context, const char *reason);
 };
 
@@ -48,39 +50,41 @@ struct redis_session_callbacks {
 struct redis_session *redis_session_new(const struct redis_session_settings *settings,
                                         const struct redis_session_callbacks *callbacks,
                                         void *context);
-/* No callback comes any more. The loop must run once more to let go of the handles. */
+/* No callback is called any more. The loop must run once more to close the handles. */
 void redis_session_free(struct redis_session *session);
 
-/* The session is closed. on_ready comes, or on_lost. */
+/* The session must be closed. on_ready follows, or on_lost. */
 void redis_session_open(struct redis_session *session);
-/* Without effect on one that is closed. */
+/* No effect if it is closed. */
 void redis_session_close(struct redis_session *session);
 
-/* Another endpoint to connect to; the address has no path. The session is closed. */
+/* Sets another address to connect to. The address must have no path, and the session must be
+ * closed. */
 void redis_session_set_endpoint(struct redis_session *session,
                                 const struct sl_redis_endpoint *endpoint);
 const struct sl_redis_endpoint *redis_session_endpoint(const struct redis_session *session);
 
-/* Opened, and neither closed nor lost; and also ready. */
+/* redis_session_is_open(): opened, and neither closed nor lost. redis_session_is_ready(): also
+ * ready. */
 bool redis_session_is_open(const struct redis_session *session);
 bool redis_session_is_ready(const struct redis_session *session);
-/* The greeting has begun. */
+/* Whether the connection is made and the greeting has begun. */
 bool redis_session_is_connected(const struct redis_session *session);
 
-/* Sends the call. The session is ready. 0; -ENOMEM: too much is unsent, or there is no memory. */
+/* Sends the call. The session must be ready. 0; -ENOMEM: too much is unsent, or out of memory. */
 int redis_session_send_call(struct redis_session *session, const struct sl_call *call);
-/* Sends words, up to a NULL. The same. */
+/* Sends words, up to a NULL. Otherwise like redis_session_send_call(). */
 int redis_session_send_words(struct redis_session *session, const char *const *words);
 
-/* The answer to a PING of a Redis that cannot write to its disk: it refuses that, too (MISCONF), in
- * its turn. */
+/* The answer to a PING of a Redis that cannot write to its disk: it refuses even that (MISCONF), in
+ * order with other replies. */
 bool redis_session_is_refused_ping(const redisReply *reply);
 
-/* Reads nothing for so many milliseconds (redis_socket_rest()). The session is ready. */
+/* Reads nothing for this time (redis_socket_rest()). The session must be ready. */
 void redis_session_rest(struct redis_session *session, uint32_t ms);
 
-/* It has done what it was opened for: `timeout_ms` ends. With `ping_ms`, for a connection that has
- * subscribed: when it was silent for so long it is asked whether it is there, and given up when it
- * was for three times as long. What answers that is not given to on_reply; the answer to a PING
- * with a text, which the owner may send, is. */
+/* The session has fulfilled its purpose: `timeout_ms` no longer applies. With `ping_ms`, for a
+ * connection that has subscribed: if it is silent for this time a PING is sent, and after three
+ * times as long it is given up. The answer to this PING is not passed to on_reply; the answer to a
+ * PING with a text, which the owner may send, is. */
 void redis_session_settle(struct redis_session *session, uint32_t ping_ms);

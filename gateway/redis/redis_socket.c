@@ -1,16 +1,16 @@
-/* redis_socket.c - what libuv closes later lives apart from what its owner frees now.
+/* redis_socket.c - separates what libuv closes later from what the owner frees now.
  *
- * A connection is a `link` of its own: it outlives the socket until the loop has let go of it, and
- * knows by `socket` being NULL that nobody waits any more. A look-up takes as long as the resolver
- * likes (name_lookup.h); so one that outlives the opening it was for serves the next one. There is
- * never more than one of them.
+ * A connection is a `link`, which outlives the socket until the loop has closed its handles;
+ * `socket` is NULL then. A look-up takes as long as the resolver likes (name_lookup.h); one that
+ * outlives the opening it was for serves the next one. There is at most one look-up.
  *
- * What a turn of the loop sends is gathered and leaves in one go, right before the loop would wait.
- * Over TLS (src/redis/redis_tls.h) it is sealed then, as far as the kernel takes it; the handshake
- * takes its turns like all else.
+ * Everything sent in a turn of the loop is gathered and leaves at once, right before the loop would
+ * wait. Over TLS (src/redis/redis_tls.h) it is encrypted then, as far as the kernel takes it; the
+ * handshake takes turns of the loop like everything else.
  *
- * A failed connection is readable: whatever ends it, the next recv() tells. libuv reports an RST as
- * an error of the watcher, which it has stopped then: that, too, is read to its end. */
+ * A failed connection becomes readable, and the next recv() reports the reason. libuv reports a
+ * reset as an error of the watcher, which it has stopped then; that, too, is followed by reading to
+ * the end. */
 #include "gateway/redis/redis_socket.h"
 
 #include <assert.h>
@@ -34,23 +34,23 @@
 /* hiredis parses pieces of this size fastest; see redisReader. */
 enum { CHUNK_SIZE = 16 * 1024, TURN_MAX_BYTES = 1024 * 1024 };
 
-/* So much is sent at once, not gathered further; what a burst needed beyond it is given back when
- * all of it has left. */
+/* At this size the gathered data is sent at once; memory beyond it is freed when everything has
+ * left. */
 enum { UNSENT_KEPT_BYTES = 64 * 1024 };
 
-/* So much is sealed at once: three records of TLS. */
+/* This much is encrypted at once: three TLS records. */
 enum { SEAL_MAX_BYTES = 48 * 1024 };
 
 struct link {
     uv_poll_t poll;
-    uv_prepare_t sender; /* while there is something to send: before the loop waits */
-    uv_timer_t rest;     /* while it reads nothing */
-    int open_handles;    /* of the three */
+    uv_prepare_t sender; /* active while there is something to send: runs before the loop waits */
+    uv_timer_t rest;     /* active while it reads nothing */
+    int open_handles;    /* of these three handles */
     int fd;
-    int watched;                 /* UV_READABLE, UV_WRITABLE; 0 while it rests */
+    int watched;                 /* UV_READABLE, UV_WRITABLE; 0 while resting */
     bool is_connected;           /* connect() has succeeded */
-    bool is_open;                /* and TLS is agreed on, where there is */
-    bool was_heard;              /* something has come */
+    bool is_open;                /* and the TLS handshake is complete, if there is one */
+    bool was_heard;              /* something was received */
     struct sl_redis_tls *tls;    /* NULL: none */
     struct failure failure;      /* why TLS has failed */
     struct redis_socket *socket; /* NULL: closed */
@@ -62,14 +62,15 @@ struct redis_socket {
     struct redis_socket_callbacks callbacks;
     void *context;
     struct name_lookup *lookup; /* while the name is looked up */
-    bool awaits_lookup;         /* to connect; not so when it has outlived its opening */
-    struct addrinfo *addresses; /* until it is open, by TCP: what the look-up found */
+    bool awaits_lookup;         /* waits for it; false if it has outlived its opening */
+    struct addrinfo *addresses; /* found by the look-up, until it is open; only for TCP */
     unsigned address_count;
-    unsigned current;  /* which of them is tried, or was last; the next look-up may find fewer */
-    unsigned untried;  /* behind it, and round to the beginning */
+    unsigned current;  /* index of the address being tried, or used last; the next look-up may find
+                          fewer */
+    unsigned untried;  /* addresses after it, cyclically */
     struct link *link; /* while connecting or connected */
     struct buffer unsent;
-    struct buffer sealed; /* over TLS: what leaves before the rest of `unsent` is sealed */
+    struct buffer sealed; /* over TLS: encrypted bytes, sent before more of `unsent` is encrypted */
 };
 
 struct redis_socket *redis_socket_new(uv_loop_t *loop, const struct sl_redis_address *address,
@@ -131,7 +132,7 @@ static void forget_lookup(struct redis_socket *sock)
 void redis_socket_close(struct redis_socket *sock)
 {
     if (sock->addresses && sock->link)
-        sock->current++; /* it has said nothing in the time there was: another one's turn */
+        sock->current++; /* no answer within the time limit: use the next address */
     close_link(sock);
     forget_addresses(sock);
     buffer_clear(&sock->unsent);
@@ -170,7 +171,7 @@ static void lose(struct redis_socket *sock, const char *reason)
 
 static void watch(struct link *link, int events);
 
-/* Whatever else it waits for, it reads, unless it rests. */
+/* It always reads, unless it rests. */
 static void watch_link(struct link *link, int events)
 {
     watch(link, uv_is_active((uv_handle_t *)&link->rest) ? events : events | UV_READABLE);
@@ -186,7 +187,7 @@ static void give_back_room(struct buffer *buffer)
     buffer->limit = limit;
 }
 
-/* As much as the kernel takes. 0; negative errno. */
+/* Sends as much as the kernel takes. 0; negative errno. */
 static int send_from(int fd, struct buffer *buffer)
 {
     struct sl_slice rest = buffer_slice(buffer);
@@ -207,7 +208,7 @@ static int send_from(int fd, struct buffer *buffer)
     return r;
 }
 
-/* Over TLS only what the kernel will take soon is sealed: `unsent` is what is bounded. */
+/* Encrypts only what the kernel will take soon, because the limit applies to `unsent`. */
 static int send_sealed(struct redis_socket *sock)
 {
     struct sl_slice rest = buffer_slice(&sock->unsent);
@@ -276,7 +277,7 @@ int redis_socket_send(struct redis_socket *sock, int argc, const char *const *ar
     return 0;
 }
 
-/* What TLS has for us is given on as it would be without. NULL, or why the connection is over. */
+/* Passes on the decrypted bytes. Returns NULL, or why the connection has ended. */
 static const char *give_opened(struct link *link)
 {
     char chunk[CHUNK_SIZE];
@@ -290,7 +291,8 @@ static const char *give_opened(struct link *link)
     return size < 0 ? link->failure.text : NULL;
 }
 
-/* NULL, or why the connection is over. While TLS is agreed on, it is TLS that takes the bytes. */
+/* Passes on received bytes; during the handshake to TLS. Returns NULL, or why the connection has
+ * ended. */
 static const char *give(struct link *link, struct sl_slice bytes)
 {
     link->was_heard = true;
@@ -303,7 +305,7 @@ static const char *give(struct link *link, struct sl_slice bytes)
     return link->is_open ? give_opened(link) : NULL;
 }
 
-/* A Redis that waits for a handshake hangs up on the first command. */
+/* A Redis that expects TLS closes the connection on the first plain command. */
 static const char *explain_end(const struct link *link, int error)
 {
     bool is_remote = !link->socket->address.path[0];
@@ -316,7 +318,7 @@ static const char *explain_end(const struct link *link, int error)
     return error ? strerror(error) : "Redis closed the connection";
 }
 
-/* NULL, or why the connection is over. */
+/* Returns NULL, or why the connection has ended. */
 static const char *read_turn(struct link *link)
 {
     char chunk[CHUNK_SIZE];
@@ -337,7 +339,7 @@ static const char *read_turn(struct link *link)
             return reason;
         total += (size_t)got;
     }
-    return NULL; /* the loop comes back for the rest */
+    return NULL; /* the loop continues with the rest */
 }
 
 static void on_open_events(struct link *link, int events)
@@ -354,7 +356,7 @@ static void on_open_events(struct link *link, int events)
         if (!link->socket)
             return;
     }
-    if (!reason && ((events & UV_WRITABLE) || link->tls)) { /* which may have to answer */
+    if (!reason && ((events & UV_WRITABLE) || link->tls)) { /* TLS may have to answer */
         r = flush(sock);
         if (r < 0)
             reason = strerror(-r);
@@ -379,7 +381,7 @@ static void open_link(struct link *link)
         lose(sock, "cannot write to Redis");
 }
 
-/* What it has said last with the handshake may be more than that. */
+/* Decrypts bytes that arrived together with the end of the handshake. */
 static void open_tls(struct link *link)
 {
     struct redis_socket *sock = link->socket;
@@ -397,7 +399,7 @@ static void shake_hands(struct link *link)
 {
     struct redis_socket *sock = link->socket;
     int r = sl_redis_tls_shake_hands(link->tls, &link->failure);
-    int sent = flush(sock); /* also when it has failed, for that is said, too */
+    int sent = flush(sock); /* also after a failure, because the alert must be sent */
 
     if (r < 0)
         lose(sock, link->failure.text);
@@ -466,7 +468,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct link *link = poll->data;
 
-    if (status < 0) { /* libuv has stopped; reading tells what it is */
+    if (status < 0) { /* libuv has stopped the watcher; reading reports the error */
         link->watched = 0;
         watch(link, UV_READABLE);
         events = UV_READABLE;
@@ -479,14 +481,14 @@ static void on_poll(uv_poll_t *poll, int status, int events)
         on_connected(link);
 }
 
-/* libuv forgets what it has seen already when a watcher is started again, and asks the kernel. */
+/* When a watcher is started again, libuv forgets pending events and asks the kernel. */
 static void watch(struct link *link, int events)
 {
     if (link->watched == events)
         return;
     link->watched = events;
     if (events != 0)
-        uv_poll_start(&link->poll, events, on_poll); /* can fail for bad events only */
+        uv_poll_start(&link->poll, events, on_poll); /* fails only for invalid events */
     else
         uv_poll_stop(&link->poll);
 }
@@ -506,7 +508,7 @@ void redis_socket_rest(struct redis_socket *sock, uint32_t ms)
     watch_link(link, link->watched & UV_WRITABLE);
 }
 
-/* Takes over `fd`, on which connect() was called. */
+/* Takes ownership of `fd`, on which connect() was called. */
 static int link_take(struct redis_socket *sock, int fd)
 {
     struct link *link = mem_zalloc(sizeof(*link));
@@ -554,8 +556,8 @@ static const struct addrinfo *nth(const struct addrinfo *address, unsigned n)
     return address;
 }
 
-/* 0: a connection to the next address is under way; -ENOENT: there is none left; else why the last
- * one failed at once. */
+/* 0: connecting to the next address; -ENOENT: none is left; else why the last one failed at
+ * once. */
 static int connect_next(struct redis_socket *sock)
 {
     int r = -ENOENT;
@@ -571,7 +573,8 @@ static int connect_next(struct redis_socket *sock)
     return r;
 }
 
-/* Begins with the one that was connected last, or that is next after one that said nothing. */
+/* Begins with the address that was connected last, or with the one after an address that did not
+ * answer. */
 static int connect_first(struct redis_socket *sock, struct addrinfo *addresses)
 {
     sock->addresses = addresses;
@@ -601,7 +604,7 @@ static void on_found(void *owner, struct addrinfo *addresses, const char *why)
         lose(sock, addresses ? uv_strerror(r) : why);
 }
 
-/* An address in digits needs no look-up. NULL: it is a name, or there is no memory. */
+/* A numeric address needs no look-up. NULL: it is a name, or out of memory. */
 static struct addrinfo *read_address(const struct sl_redis_endpoint *endpoint)
 {
     static const struct addrinfo hints = {
@@ -628,7 +631,7 @@ static int connect_by_name(struct redis_socket *sock)
             forget_addresses(sock);
         return r;
     }
-    if (!sock->lookup) /* of an opening before this one */
+    if (!sock->lookup) /* a look-up of an earlier opening */
         r = name_lookup_start(sock->loop, endpoint->host, endpoint->port, on_found, sock,
                               &sock->lookup);
     sock->awaits_lookup = r == 0;

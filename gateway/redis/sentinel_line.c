@@ -1,8 +1,10 @@
-/* sentinel_line.c - a session of Redis' protocol, and whether what comes is the answer or news.
+/* sentinel_line.c - a session with a sentinel, and whether what arrives is the answer or an
+ * announcement.
  *
- * The question for the master goes out as soon as the session stands, and for a line that listens
- * the subscription with it, so that nothing in between is missed. The session keeps the time, of
- * the answer and of silence later on. Anything unexpected loses the line, with a reason. */
+ * The question for the master is sent as soon as the session is ready, and for a line that
+ * listens together with the subscription, so that no change in between is missed. The session has
+ * the timeouts for the answer and for later silence. Anything unexpected ends the line, with a
+ * reason. */
 #include "gateway/redis/sentinel_line.h"
 
 #include <errno.h>
@@ -22,7 +24,7 @@ struct sentinel_line {
     struct sentinel_line_callbacks callbacks;
     void *context;
     struct redis_session *session;
-    bool is_answered; /* what comes now is news */
+    bool is_answered; /* what arrives now is an announcement */
 };
 
 static void lose(struct sentinel_line *line, const char *reason)
@@ -31,7 +33,7 @@ static void lose(struct sentinel_line *line, const char *reason)
     line->callbacks.on_lost(line->context, reason);
 }
 
-/* `r`: how the building of the call went. */
+/* `r`: the result of building the call. */
 static int send_call_take(struct sentinel_line *line, int r, struct sl_call *call)
 {
     if (r == 0)

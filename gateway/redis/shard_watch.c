@@ -1,10 +1,10 @@
-/* shard_watch.c - a chain of questions for each node.
+/* shard_watch.c - a chain of calls for each node.
  *
- * The next shard of a node is asked when the one before it has answered; a failure ends the chain,
- * and with it what the round has of that node. When no chain has a question under way, the timer
- * begins a new round, and finds out anew which node has which shards. So a round costs each node
- * one question at a time, and a node that hangs keeps the next round waiting until its question has
- * timed out, but nothing of the others from being told in this one. */
+ * The next shard of a node is asked when the one before it has answered. A failure ends the chain,
+ * and with it the part of the round that concerns this node. When no chain has an outstanding call,
+ * the timer begins a new round, which determines again which nodes have which shards. So a round
+ * costs each node one call at a time. A node that hangs delays the next round until its call has
+ * timed out, but not the results of the others in this one. */
 #include "gateway/redis/shard_watch.h"
 
 #include "base/alloc.h"
@@ -12,17 +12,17 @@
 /* The shards of one node. */
 struct chain {
     struct shard_watch *watch;
-    uint64_t left;  /* to be asked in this round, by bit */
-    uint32_t shard; /* that is being asked */
+    uint64_t left;  /* still to be asked in this round, as bits */
+    uint32_t shard; /* being asked */
 };
 
 struct shard_watch {
     uv_timer_t timer;
     struct redis_commands *commands;
     const struct shard_question *question;
-    struct sl_meta meta; /* its number of shards is all that is needed */
+    struct sl_meta meta; /* only the number of shards is needed */
     struct chain chains[SL_SHARDS_MAX];
-    uint32_t asked, answered; /* shards: at this moment, in this round */
+    uint32_t asked, answered; /* shards: being asked, and answered in this round */
     _Alignas(max_align_t) unsigned char context[];
 };
 
@@ -33,7 +33,7 @@ static void on_reply(void *owner, const redisReply *reply, const char *why)
     struct chain *chain = owner;
     struct shard_watch *watch = chain->watch;
 
-    (void)why; /* who needs it says so, and why */
+    (void)why; /* the owner of the result reports the failure */
     watch->asked--;
     if (!reply || watch->question->take(watch->context, chain->shard, reply) < 0)
         return;

@@ -1,8 +1,8 @@
-/* task_watch.c - how many tasks there are, and how they fare, for /metrics and /readyz?verbose.
+/* task_watch.c - counts the tasks and reports failures, for /metrics and /readyz?verbose.
  *
- * Every shard is asked in turn (src/scripts/task_counts.lua); when all have answered, their sum is
- * shown. Tasks that wait for longer than a minute are told as failing, once until they run again.
- */
+ * Every shard is asked in turn (src/scripts/task_counts.lua); when all have answered, the sum is
+ * published. Tasks that wait for more than a minute are reported as failing, once until they run
+ * again. */
 #include "gateway/redis/task_watch.h"
 
 #include <inttypes.h>

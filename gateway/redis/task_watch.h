@@ -1,8 +1,8 @@
-/* gateway/redis/task_watch.h - keeps the numbers of the task queue in /metrics fresh, and notes
- * whether somebody runs the tasks: none has waited for a minute (gateway/metrics/health.h).
+/* gateway/redis/task_watch.h - updates the metrics of the task queue, and checks that tasks are
+ * run, which means that none has waited for a minute (gateway/metrics/health.h).
  *
- * Asks every five seconds, shard by shard, one small script each; one worker does it for all. When
- * a shard cannot be asked the numbers stay what they were. */
+ * Asks every five seconds, shard by shard, with a small script; one worker does it for all. If a
+ * shard cannot be asked, the last values are kept. */
 #pragma once
 
 #include <uv.h>

@@ -1,9 +1,9 @@
-/* gateway/redis/write_watch.h - would Redis take a write now?
+/* gateway/redis/write_watch.h - checks whether Redis would accept a write.
  *
- * A Redis may answer, and refuse every write: its disk is full, its memory is, it was made a
- * replica or lacks some, the database was flushed or damaged. So each shard is asked once a second
- * whether an event could be written, in a way that changes nothing (src/scripts/log_check.lua); one
- * worker does it for all. */
+ * A Redis may answer and still refuse every write: its disk or memory is full, it was made a
+ * replica or lacks replicas, or the database was flushed or damaged. So each shard is asked once a
+ * second whether an event could be written, without changing anything (src/scripts/log_check.lua);
+ * one worker does it for all. */
 #pragma once
 
 #include <uv.h>
@@ -12,8 +12,8 @@
 
 enum { WRITE_WATCH_MS = 1000 };
 
-/* 0: every shard takes writes. A negative errno, of sl_reply_check(): one does not, `why` says
- * which. Comes with each look that was answered. */
+/* 0: every shard accepts writes. A negative errno as in sl_reply_check(): one does not, and `why`
+ * says which. Called after each check that was answered. */
 typedef void (*write_watch_fn)(void *context, int r, const char *why);
 
 /* NULL: out of memory. */
