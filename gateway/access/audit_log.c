@@ -2,9 +2,10 @@
  *
  * There is one write at a time. When it is done the lines that have come meanwhile go out together,
  * so a slow disk gets fewer and larger writes; beyond AUDIT_WAITING_MAX lines are lost. A disk that
- * is full takes part of a write: lines that are not there to their last byte are lost, and the next
- * write begins with a newline, so that what is left of a line spoils no other. Nothing is written
- * again later: whoever reads the file may rely on its order.
+ * is full takes part of a write: lines that are not there to their last byte are lost. Each write
+ * looks at the last byte of the file first, and begins with a newline where that is none, so that
+ * what is left of a line, whichever worker's it was, spoils no other. Nothing is written again
+ * later: whoever reads the file may rely on its order.
  *
  * A file that is opened anew takes the place of the old one when no write is under way. */
 #include "gateway/access/audit_log.h"
@@ -14,6 +15,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -25,13 +28,13 @@
 struct audit_log {
     uv_loop_t *loop;
     struct metrics *metrics;
-    uv_fs_t write;
+    uv_work_t write;
     int fd;      /* -1: off */
     int next_fd; /* instead of `fd`, once the write is done; -1: none */
     bool is_writing;
-    bool has_next;  /* `next_fd` counts, be it none */
-    bool is_broken; /* the file may end within a line */
+    bool has_next; /* `next_fd` counts, be it none */
     struct buffer waiting, written;
+    ssize_t taken; /* bytes of `written` that are in the file; a negative errno: none */
     size_t waiting_lines, written_lines;
     struct log_rate lost_rate;
     uint64_t refused_second, refused_count, held_back;
@@ -53,7 +56,6 @@ static void change_file(struct audit_log *audit)
     close_file(audit->fd);
     audit->fd = audit->next_fd;
     audit->has_next = false;
-    audit->is_broken = false;
 }
 
 int audit_log_open(struct audit_log *audit, const char *path, struct failure *reterr)
@@ -119,25 +121,42 @@ static size_t lines_in(const char *bytes, size_t size)
     return count;
 }
 
+/* Whoever may not read the file does not know, and takes it for whole. */
+static bool ends_within_a_line(int fd)
+{
+    struct stat status;
+    char last;
+
+    return fstat(fd, &status) == 0 && status.st_size > 0 &&
+           pread(fd, &last, 1, status.st_size - 1) == 1 && last != '\n';
+}
+
+/* In a thread of the pool. */
+static void write_aside(uv_work_t *work)
+{
+    struct audit_log *audit = work->data;
+    char newline = '\n';
+    const struct iovec parts[] = {{&newline, 1}, {audit->written.data, audit->written.size}};
+    bool is_within = ends_within_a_line(audit->fd);
+    ssize_t n;
+
+    do
+        n = writev(audit->fd, is_within ? parts : parts + 1, is_within ? 2 : 1);
+    while (n < 0 && errno == EINTR);
+    audit->taken = n < 0 ? -errno : n - (is_within && n > 0);
+}
+
 static void begin_write(struct audit_log *audit);
 
-static void on_written(uv_fs_t *request)
+static void on_written(uv_work_t *work, int status)
 {
-    struct audit_log *audit = request->data;
-    size_t size = request->result > 0 ? (size_t)request->result : 0;
-    const char *begin = audit->written.data;
-    size_t there;
+    struct audit_log *audit = work->data;
+    size_t there = audit->taken > 0 ? lines_in(audit->written.data, (size_t)audit->taken) : 0;
 
-    if (size > 0 && begin[0] == '\n') /* the end of what was broken */
-        there = lines_in(begin + 1, size - 1);
-    else
-        there = lines_in(begin, size);
+    (void)status; /* nobody cancels it */
     lose(audit, audit->written_lines - there,
-         request->result < 0 ? uv_strerror((int)request->result) : "the disk took a part only");
+         audit->taken < 0 ? uv_strerror((int)audit->taken) : "the disk took a part only");
     metric_add(audit->metrics, METRIC_AUDIT_LINES, there);
-    if (size > 0)
-        audit->is_broken = begin[size - 1] != '\n';
-    uv_fs_req_cleanup(request);
     buffer_clear(&audit->written);
     audit->is_writing = false;
     change_file(audit);
@@ -147,21 +166,12 @@ static void on_written(uv_fs_t *request)
 static void begin_write(struct audit_log *audit)
 {
     struct buffer rest = audit->written;
-    uv_buf_t bytes;
     int r;
 
     if (audit->is_writing || audit->waiting_lines == 0)
         return;
-    if (audit->is_broken)
-        buffer_append_char(&rest, '\n');
-    if (audit->is_broken && !rest.failed) {
-        buffer_append_slice(&rest, buffer_slice(&audit->waiting));
-        buffer_clear(&audit->waiting);
-        audit->written = rest;
-    } else {
-        audit->written = audit->waiting;
-        audit->waiting = rest;
-    }
+    audit->written = audit->waiting;
+    audit->waiting = rest;
     audit->written_lines = audit->waiting_lines;
     audit->waiting_lines = 0;
     if (audit->fd < 0 || audit->written.failed) {
@@ -169,9 +179,8 @@ static void begin_write(struct audit_log *audit)
         buffer_done(&audit->written);
         return;
     }
-    bytes = uv_buf_init(audit->written.data, (unsigned)audit->written.size);
     audit->write.data = audit;
-    r = uv_fs_write(audit->loop, &audit->write, audit->fd, &bytes, 1, -1, on_written);
+    r = uv_queue_work(audit->loop, &audit->write, write_aside, on_written);
     audit->is_writing = r == 0;
     if (r < 0) {
         lose(audit, audit->written_lines, uv_strerror(r));

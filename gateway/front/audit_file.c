@@ -8,8 +8,8 @@
 
 static int make_file(const char *path)
 {
-    const int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-    int fd = open(path, flags | O_CREAT | O_EXCL, 0640);
+    const int flags = O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    int fd = open(path, O_RDWR | flags | O_CREAT | O_EXCL, 0640);
 
     if (fd >= 0 && fchmod(fd, 0640) < 0) { /* whatever umask says */
         int error = errno;
@@ -17,8 +17,11 @@ static int make_file(const char *path)
         close(fd);
         return -error;
     }
-    if (fd < 0 && errno == EEXIST)
-        fd = open(path, flags);
+    if (fd >= 0 || errno != EEXIST)
+        return fd < 0 ? -errno : fd;
+    fd = open(path, O_RDWR | flags);
+    if (fd < 0 && errno == EACCES) /* it may be one that we may only write */
+        fd = open(path, O_WRONLY | flags);
     return fd < 0 ? -errno : fd;
 }
 

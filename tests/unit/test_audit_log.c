@@ -140,6 +140,60 @@ static void test_a_full_disk_costs_lines_which_are_counted(void **state)
     assert_int_equal(metrics_sum(board, METRIC_AUDIT_LINES), lines_of(path));
 }
 
+/* The file ends within a line. */
+static void cut_a_line(void)
+{
+    write_line(0);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    limit_size((rlim_t)read_file(path) + 20);
+    write_line(1);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    limit_size(RLIM_INFINITY);
+    assert_int_equal(lost(), 1);
+    assert_int_not_equal(text[read_file(path) - 1], '\n');
+}
+
+static void assert_line_stands_alone(const char *number)
+{
+    const char *line;
+
+    read_file(path);
+    line = strstr(text, number);
+    assert_non_null(line);
+    while (line > text && line[-1] != '\n')
+        line--;
+    assert_null(memmem(line + 1, (size_t)(strchr(line, '\n') - line), "{\"at\"", 5));
+    assert_int_equal(lines_of(path), 2);
+}
+
+static void test_a_line_that_was_cut_spoils_none_of_another_worker(void **state)
+{
+    struct audit_log *first = audit;
+    struct failure failure;
+
+    (void)state;
+    audit = audit_log_new(&loop, metrics);
+    assert_int_equal(audit_log_open(audit, path, &failure), 0);
+    cut_a_line();
+    audit_log_free(audit);
+    audit = first;
+    write_line(2);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_line_stands_alone("\"number\":2,");
+}
+
+static void test_a_line_that_was_cut_spoils_none_when_the_file_is_opened_anew(void **state)
+{
+    struct failure failure;
+
+    (void)state;
+    cut_a_line();
+    assert_int_equal(audit_log_open(audit, path, &failure), 0);
+    write_line(2);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_line_stands_alone("\"number\":2,");
+}
+
 static void test_what_waits_for_a_slow_disk_is_bounded(void **state)
 {
     (void)state;
@@ -198,6 +252,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_lines_are_whole_and_in_order, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_line_that_was_cut_spoils_none_of_another_worker,
+                                        begin, end),
+        cmocka_unit_test_setup_teardown(
+            test_a_line_that_was_cut_spoils_none_when_the_file_is_opened_anew, begin, end),
         cmocka_unit_test_setup_teardown(test_a_full_disk_costs_lines_which_are_counted, begin, end),
         cmocka_unit_test_setup_teardown(test_what_waits_for_a_slow_disk_is_bounded, begin, end),
         cmocka_unit_test_setup_teardown(test_a_file_is_opened_anew_between_two_writes, begin, end),
