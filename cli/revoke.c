@@ -158,8 +158,9 @@ static const struct cli_option options[] = {
     {"sub", KEY_SUB, "SUBJECT", "Tokens of this subject: those that there are, and new ones.", NULL,
      CLI_ONCE},
     {"jti", KEY_JTI, "ID", "The token with this jti.", NULL, CLI_ONCE},
-    {"kid", KEY_KID, "KEY", "Tokens that this key signed, by the name that sluiced knows it by.",
-     NULL, CLI_ONCE},
+    {"kid", KEY_KID, "KEY",
+     "Tokens that this key signed, by the name that sluiced knows it by, of whatever issuer.", NULL,
+     CLI_ONCE},
     {"before", KEY_BEFORE, "TIME",
      "Tokens issued (iat) before then, and those that do not say when: now, 2026-11-22T10:00:00Z, "
      "a Unix time, or 1h for an hour ago.",

@@ -54,6 +54,20 @@ static void test_all_that_it_names_must_hold(void **state)
     assert_false(takes_back((struct sl_revocation){.sub = sub}, &bare));
 }
 
+/* Which issuer a key, or a token, is of does not count: too much is taken back rather than too
+ * little. */
+static void test_names_are_those_of_every_issuer(void **state)
+{
+    const struct token one = {.issuer = "https://a", .jti = "one", .kid = "spring"},
+                       other = {.issuer = "https://b", .jti = "one", .kid = "spring"};
+
+    (void)state;
+    assert_true(takes_back((struct sl_revocation){.kid = SL_SLICE("spring")}, &one));
+    assert_true(takes_back((struct sl_revocation){.kid = SL_SLICE("spring")}, &other));
+    assert_true(takes_back((struct sl_revocation){.jti = SL_SLICE("one")}, &one));
+    assert_true(takes_back((struct sl_revocation){.jti = SL_SLICE("one")}, &other));
+}
+
 static void test_a_time_is_that_of_issue(void **state)
 {
     const struct sl_slice sub = SL_SLICE("ada");
@@ -238,6 +252,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_that_it_names_must_hold),
+        cmocka_unit_test(test_names_are_those_of_every_issuer),
         cmocka_unit_test(test_a_time_is_that_of_issue),
         cmocka_unit_test(test_a_name_too_long_for_its_room_is_known_by_its_hash),
         cmocka_unit_test(test_it_matters_until_its_end),
