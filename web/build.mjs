@@ -19,11 +19,13 @@ const { buildSync } = load('esbuild');
 const { parse: parseYaml } = load('yaml');
 
 const pages = { '/': 'index.html', '/status': 'status.html' };
-const entries = ['dashboard.js', 'worker.js', 'hub.js', 'status.js', 'common.css', 'dashboard.css', 'status.css', 'icon.svg', 'warning.svg', 'critical.svg'];
+// The streams of the page are those of clients/typescript; the worker of that is served as hub.js.
+const hub = '../../clients/typescript/src/worker.ts';
+const entries = ['dashboard.js', 'worker.js', 'status.js', 'common.css', 'dashboard.css', 'status.css', 'icon.svg', 'warning.svg', 'critical.svg'];
 
 const bundle = buildSync({
   absWorkingDir: source,
-  entryPoints: entries,
+  entryPoints: [...entries.map((entry) => ({ in: entry, out: path.parse(entry).name })), { in: hub, out: 'hub' }],
   nodePaths: [path.join(packages, 'node_modules')],
   outdir: output,
   entryNames: '[name]-[hash]',
@@ -53,6 +55,7 @@ const files = bundle.outputFiles.map(({ path: name, contents }) => ({
 // What a page calls /assets/common.css is served under a name with a hash.
 const renamed = new Map();
 for (const [name, { entryPoint }] of Object.entries(bundle.metafile.outputs)) {
+  if (entryPoint === hub) renamed.set('/assets/hub.js', `/assets/${path.basename(name)}`);
   if (entries.includes(entryPoint)) renamed.set(`/assets/${entryPoint}`, `/assets/${path.basename(name)}`);
 }
 for (const entry of entries) {

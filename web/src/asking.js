@@ -2,7 +2,6 @@
 
 import { $, announce } from './dom.js';
 import { Estimating } from './estimate.js';
-import { readRefusal } from './link.js';
 import { countsPath } from './question.js';
 import { getToken } from './token.js';
 
@@ -94,7 +93,7 @@ async function askWhy(path) {
   try {
     const response = await fetch(path, { headers: { Authorization: `Bearer ${getToken()}` }, cache: 'no-store', credentials: 'omit' });
     if (response.status !== 400 && response.status !== 413) return null;
-    return await readRefusal(response);
+    return (await response.json()).error;
   } catch {
     return null;
   }

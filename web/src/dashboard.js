@@ -8,7 +8,6 @@ import { Asking } from './asking.js';
 import { Buckets, GROUP_BUCKETS, RANGES } from './buckets.js';
 import { Chips, formatRate, sparkline } from './chips.js';
 import { ServerClock } from './clock.js';
-import { Connection } from './connection.js';
 import { $, $$, announce, copyText, make } from './dom.js';
 import { openDrawer } from './drawer.js';
 import { estimate, obstacles } from './estimate.js';
@@ -23,6 +22,7 @@ import { countryName, languageName } from './names.js';
 import { boxTerm, boxesOf, countsPath, leaveOut, narrow, postsPath, requestOf, titleOf } from './question.js';
 import { Ranks } from './ranks.js';
 import { Rising, ruleOf } from './rising.js';
+import { Streams } from './streams.js';
 import { startTheme } from './theme.js';
 import { Timeline } from './timeline.js';
 import { fillTable } from './timetable.js';
@@ -46,7 +46,7 @@ startTheme();
 
 const view = new View();
 const clock = new ServerClock();
-const open = new Map(); // role -> { path, name, buckets }
+const open = new Map(); // role -> { path, stop, buckets }
 let isPaused = false;
 let isGrowing = true;   // nobody has chosen a range
 const gaps = new Gaps();
@@ -60,7 +60,7 @@ const isIdle = () => isPaused || document.hidden;
 
 function connect() {
   open.clear();
-  link.use(getToken());
+  streams.use(getToken());
   reconcile();
 }
 
@@ -100,23 +100,34 @@ function wanted() {
 
 function reconcile() {
   const paths = wanted();
-  for (const [role, { path, name }] of open) {
+  for (const [role, { path, stop }] of open) {
     if (paths.get(role) === path) continue;
-    link.close(name);
+    stop.abort();
     open.delete(role);
   }
   hasNewGroups = true;
   for (const [role, path] of paths) {
     if (open.has(role)) continue;
     waitsSoonUntil = performance.now() + IMPATIENT_MS;
-    const channel = { path, buckets: role === 'posts' || role === 'rising' ? null : new Buckets(bucketMsOf(path)), isCaughtUp: false };
+    const channel = { path, stop: new AbortController(), buckets: role === 'posts' || role === 'rising' ? null : new Buckets(bucketMsOf(path)), isCaughtUp: false };
     open.set(role, channel);
     if (role === 'rising') rising.clear();
     if (role === 'posts') {
       feed.clear();
       put($('#skipped'), '');
     }
-    channel.name = link.open(path, (message) => take(role, channel, message));
+    read(role, channel);
+  }
+  wake();
+}
+
+async function read(role, channel) {
+  const isOpen = () => open.get(role) === channel;
+  try {
+    for await (const message of streams.read(channel.path, channel.stop.signal)) if (isOpen()) take(role, channel, message);
+    channel.isComplete = true;
+  } catch (error) {
+    if (isOpen()) refuse(role, error);
   }
   wake();
 }
@@ -126,14 +137,11 @@ function bucketMsOf(path) {
 }
 
 function take(role, channel, message) {
-  if (open.get(role) !== channel) return;
   if (GROUPS.includes(role)) hasNewGroups = true;
-  if (message.type === 'refused') refuse(role, message.error);
-  else if (message.type === 'counts') takeCounts(channel, message);
+  if (message.type === 'counts') takeCounts(channel, message);
   else if (message.type === 'trends') showExamples(rising.take(message));
   else if (message.type === 'gap') takeGap(role, message);
   else if (message.type === 'post' || message.type === 'delete') return feed.add(message); // which shows them by itself
-  else if (message.type === 'disconnect') channel.isComplete = true;
   else if (message.type === 'skipped') return put($('#skipped'), `+${formatCount(message.events)} not shown`);
   return wake();
 }
@@ -152,7 +160,8 @@ function takeGap(role, message) {
 }
 
 // The streams of a question go together, so one refusal is told.
-function refuse(role, error) {
+function refuse(role, { reason: message, param, at }) {
+  const error = { message, param, at };
   const slot = LETTERS.indexOf(role);
   if (slot >= 0) asking.fail(error, view.questions[slot]);
   else if (role === 'posts') asking.fail(error, view.question);
@@ -279,8 +288,8 @@ function readGroups(by) {
 
 // --- the parts of the page ---
 
-const link = new Connection((state) => { showState(state); wake(); });
-const asking = new Asking({ onAsk: ask, onExamples: showThose, isOnline: () => link.state.name === 'live' });
+const streams = new Streams((state) => { showState(state); wake(); });
+const asking = new Asking({ onAsk: ask, onExamples: showThose, isOnline: () => streams.state.name === 'live' });
 const access = new Access({
   onToken: connect,
   onOther: (stream) => {
@@ -330,13 +339,13 @@ function wake() {
 
 const focused = () => open.get(LETTERS[view.focus]);
 const isOldOf = (channel) => Boolean(channel) && !view.brush?.isPast && channel.buckets.end > 0
-  && (link.state.name !== 'live' || (channel.isCaughtUp && overdue(channel) > OLD_MS));
+  && (streams.state.name !== 'live' || (channel.isCaughtUp && overdue(channel) > OLD_MS));
 const overdue = ({ buckets }) => clock.now() - (buckets.running ? Math.max(buckets.end, buckets.running.start) + buckets.bucketMs : buckets.end) - buckets.bucketMs;
 
 // What nobody has told, or only in part, and why: [{ from, to, words }, ...].
 function holesOf(channel, { from, to }) {
   const { buckets } = channel;
-  const isUntold = buckets.end === 0 && ['waiting', 'refused'].includes(link.state.name);
+  const isUntold = buckets.end === 0 && ['waiting', 'ended'].includes(streams.state.name);
   const end = isOldOf(channel) || isUntold ? to : Math.min(to, buckets.end);
   const isEdge = (hole) => hole.from <= from && hole.to - hole.from <= 2 * buckets.bucketMs; // the two clocks differ a little
   return buckets.holes(from, end).filter((hole) => !isEdge(hole)).map((hole) => ({ ...hole, words: wordsOfHole(channel, hole) }));
@@ -345,7 +354,7 @@ function holesOf(channel, { from, to }) {
 function wordsOfHole(channel, { from, to }) {
   const told = gaps.wordsAt(from, to);
   if (told) return told;
-  if (to > channel.buckets.end) return { live: 'nothing was told', refused: 'not connected' }[link.state.name] ?? 'no answer from the server';
+  if (to > channel.buckets.end) return { live: 'nothing was told', ended: 'not connected' }[streams.state.name] ?? 'no answer from the server';
   return channel.isCaughtUp ? 'not known' : 'reading …';
 }
 
@@ -432,7 +441,7 @@ function aboutText(channel, { from, to }, isOld) {
   const { buckets } = channel;
   if (isOld) return `as of ${clockTime(buckets.end)}, ${Math.round((clock.now() - buckets.end) / 1000)} s ago`;
   const { posts, deletes, known, unknown } = buckets.sum(from, Math.min(to, buckets.end));
-  if (known === 0) return link.state.name === 'live' && !channel.isCaughtUp ? 'reading the past …' : 'not known';
+  if (known === 0) return streams.state.name === 'live' && !channel.isCaughtUp ? 'reading the past …' : 'not known';
   const parts = [];
   const quiet = view.brush || posts >= ENOUGH || !buckets.lastPost ? 0 : clock.now() - buckets.lastPost;
   if (quiet > FAR_MS) parts.push(`last one ${formatSeconds(quiet / 1000)} ago`);
@@ -477,23 +486,23 @@ function showState(state) {
     waitsUntil = Date.now() + state.ms;
     if (!isAwayTold) announce(reasonOf(state));
     isAwayTold = true;
-  } else if (state.name === 'refused') {
+  } else if (state.name === 'ended') {
     refuseLink(state.error);
   }
   if (state.name === 'live') isAwayTold = false;
   renderState();
 }
 
-const reasonOf = ({ error }) => sentence(error?.message ?? 'The server does not answer');
+const reasonOf = ({ error }) => sentence(error?.reason ?? 'The server does not answer');
 // What it was ended for has nothing to do with its token.
-const isEnded = ({ name, error }) => name === 'refused' && ['replaced', 'ended', 'bad_message'].includes(error.code);
+const isEnded = ({ name, error }) => name === 'ended' && ['replaced', 'ended', 'bad_message'].includes(error.code);
 
 function refuseLink(error) {
-  if (isEnded(link.state)) return announce(reasonOf(link.state));
+  if (isEnded(streams.state)) return announce(reasonOf(streams.state));
   const isExpiredNow = error.code === 'token_expired' || isExpired(getToken());
   const [title, what] = isExpiredNow ? ['This token has expired', 'With a new one everything goes on where it stopped.']
     : error.code === 'token_revoked' ? ['This token was taken back', 'It is of no use any more. With another one everything goes on where it stopped.']
-      : [error.status === 403 ? 'This token does not permit that' : 'This token is not accepted', sentence(error.message ?? error.code)];
+      : [error.status === 403 ? 'This token does not permit that' : 'This token is not accepted', sentence(error.reason)];
   const [other] = error.status === 403 ? permittedStreams(getToken()) : [];
   access.ask(title, what, other);
   return announce(what);
@@ -506,7 +515,7 @@ function nextTry() {
 }
 
 function renderState() {
-  const { name } = link.state;
+  const { name } = streams.state;
   const channel = focused();
   const isSilent = name === 'live' && isOldOf(channel);
   const away = channel?.buckets.end ? Math.max(0, Math.round((clock.now() - channel.buckets.end) / 1000)) : null;
@@ -516,17 +525,17 @@ function renderState() {
     connecting: 'Connecting',
     live: isSilent ? `No counts for ${away} s` : isReading ? 'Reading the past' : 'Live',
     waiting: nextTry(),
-    refused: isEnded(link.state) ? 'Ended' : 'Refused',
+    ended: isEnded(streams.state) ? 'Ended' : 'Refused',
   }[name];
   $('#state').dataset.state = isPaused ? 'paused' : isSilent ? 'waiting' : name;
   put($('#state-text'), isPaused ? 'Paused' : text);
   // From one try to the next the notice stays: what comes and goes cannot be read or clicked.
-  if (name !== 'connecting') $('#notice').hidden = name !== 'waiting' && !isSilent && !isEnded(link.state);
+  if (name !== 'connecting') $('#notice').hidden = name !== 'waiting' && !isSilent && !isEnded(streams.state);
   $('#try-now').hidden = isSilent;
-  put($('#try-now'), name === 'refused' ? 'Connect again' : 'Try now');
-  const isAnswered = Boolean(link.state.error?.code); // it has said why
-  if (isEnded(link.state)) put($('#notice-text'), `${reasonOf(link.state)} Nothing more is told until you connect again.`);
-  else if (name === 'waiting') put($('#notice-text'), `${reasonOf(link.state)}${away === null || isAnswered ? '' : ` No answer for ${away} s.`} ${nextTry()}.`);
+  put($('#try-now'), name === 'ended' ? 'Connect again' : 'Try now');
+  const isAnswered = Boolean(streams.state.error?.code); // it has said why
+  if (isEnded(streams.state)) put($('#notice-text'), `${reasonOf(streams.state)} Nothing more is told until you connect again.`);
+  else if (name === 'waiting') put($('#notice-text'), `${reasonOf(streams.state)}${away === null || isAnswered ? '' : ` No answer for ${away} s.`} ${nextTry()}.`);
   else if (isSilent) put($('#notice-text'), `The server is there, but has told nothing for ${away} s.`);
 }
 
@@ -567,7 +576,7 @@ function nothingText(channel, from, to) {
   if (!getToken()) return 'A token first.';
   if (view.question === null) return 'Type what to look for, and Enter.';
   if (view.brush) return open.get('posts')?.isComplete ? 'No posts then.' : 'Reading …';
-  if (!channel || !channel.isCaughtUp) return link.state.name === 'live' ? 'Reading …' : '';
+  if (!channel || !channel.isCaughtUp) return streams.state.name === 'live' ? 'Reading …' : '';
   const { posts, unknown } = channel.buckets.sum(from, Math.min(to, channel.buckets.end));
   const { words } = RANGES[view.range];
   if (posts > 0) return 'Posts appear here as they happen.';
@@ -588,7 +597,7 @@ function grow(channel, { from, to }) {
 
 // Which questions a post is there for, and which parts of them.
 async function explain(event, place) {
-  const parts = await why(link, view.slots.map((slot) => [LETTERS[slot], view.questions[slot]]), event);
+  const parts = await why(streams, view.slots.map((slot) => [LETTERS[slot], view.questions[slot]]), event);
   place.replaceChildren(...parts.map(({ letter, question, terms }) => make('span', {}, make(`span.swatch.line-${letter}`, {}, letter),
     make('bdi', {}, terms.length > 0 ? `${titleOf(question)}: by ${terms.map(titleOf).join(', ')}` : titleOf(question)))));
 }
@@ -646,9 +655,9 @@ $('#ranges').addEventListener('change', ({ target }) => {
 for (const id of ['pace', 'window']) $(`#${id}`).addEventListener('change', reconcile);
 $('#log').addEventListener('change', ({ target }) => { view.isLog = target.checked; changed(); });
 $('#views').addEventListener('change', ({ target }) => { $('main').dataset.view = target.value; wake(); });
-$('#try-now').addEventListener('click', () => link.hurry());
+$('#try-now').addEventListener('click', () => streams.reconnect());
 addEventListener('pageshow', ({ persisted }) => { if (persisted) connect(); });
-addEventListener('online', () => { if (link.state.name === 'waiting') link.hurry(); });
+addEventListener('online', () => { if (streams.state.name === 'waiting') streams.reconnect(); });
 document.addEventListener('visibilitychange', () => reconcile());
 for (const button of $$('[data-copy]')) button.addEventListener('click', () => copyText(button, $(`#${button.dataset.copy}`).textContent));
 $('.skip').addEventListener('click', (event) => { // the fragment is taken, see view.js

@@ -36,16 +36,6 @@ export function countsPath(question, more, root = '/v1/stream/counts') {
   return stream === 'home' ? null : pathOf(root, { ...parameters, ...more });
 }
 
-// What a path leads to, with `since` in the place of where it began.
-export function continuePath(path, cursor) {
-  if (!cursor) return path;
-  const [route, query] = path.split('?');
-  const parameters = new URLSearchParams(query);
-  parameters.delete('last');
-  parameters.set('since', cursor);
-  return pathOf(route, parameters);
-}
-
 // The items of a rule that stand beside each other, with what belongs together kept together.
 function splitItems(text) {
   const items = [];

@@ -11,10 +11,8 @@ import { Gaps } from '../src/gaps.js';
 import { formatBound, formatBytes, formatCount, formatSeconds } from '../src/format.js';
 import { workerState } from '../src/health.js';
 import { timeOfId } from '../src/ids.js';
-import { Link } from '../src/link.js';
 import { stepBounds } from '../src/steps.js';
-import { Memory } from '../src/memory.js';
-import { boxesOf, continuePath, countsPath, leaveOut, narrow, postsPath, termsOf } from '../src/question.js';
+import { boxesOf, countsPath, leaveOut, narrow, postsPath, termsOf } from '../src/question.js';
 import { Past } from '../src/past.js';
 import { ceiling, holes, linePath } from '../src/plots.js';
 import { formatFactor, mergeTerms, ruleOf } from '../src/rising.js';
@@ -221,8 +219,6 @@ test('a question is a request of the stream that has it', () => {
   assert.equal(postsPath('sample:0.5%', {}), '/v1/stream/sample?percent=0.5');
   assert.equal(postsPath('home:', {}), '/v1/stream/home');
   assert.equal(postsPath('lang:ja tea', {}), '/v1/stream/filter?rule=lang%3Aja+tea');
-  assert.equal(continuePath('/v1/stream/filter?rule=tea&last=50', '114677036875776'), '/v1/stream/filter?rule=tea&since=114677036875776');
-  assert.equal(continuePath('/v1/stream/firehose?last=50', null), '/v1/stream/firehose?last=50');
 });
 
 test('a question is narrowed, and keeps what it was', () => {
@@ -274,79 +270,6 @@ test('axes have round numbers', () => {
   assert.deepEqual(niceTicks(1006), [0, 500, 1000, 1500]);
   assert.deepEqual(stepBounds(1000), [4, 16, 63, 251, 1000]);
   assert.deepEqual(stepBounds(2), [1, 2]);
-});
-
-test('a tab that opens later is told what the others were', () => {
-  const memory = new Memory('/v1/stream/counts?bucket=1s&since=-5m');
-  for (const message of [second(10, 1), second(11, 1), second(311, 2), second(11, 9, { revision: 1 }), second(312, 1, { partial: true })]) memory.take(message);
-  assert.deepEqual(memory.all().map(({ posts }) => posts), [9, 2, 1]);
-  const posts = new Memory('/v1/stream/firehose?last=50');
-  for (let id = 1; id <= 70; id++) posts.take({ type: 'post', post: { id } });
-  posts.take({ type: 'delete', post: { id: 70 } });
-  posts.take({ type: 'skipped', events: 3 });
-  const ids = posts.all().filter(({ type }) => type === 'post').map(({ post }) => post.id);
-  assert.deepEqual([ids.length, ids[0], ids.at(-1), posts.all().at(-1).events], [59, 11, 69, 3]);
-});
-
-test('each stream of a connection goes on where it was, when the connection broke', async () => {
-  const sockets = [];
-  const states = [];
-  const connect = () => {
-    const socket = { said: [], send(text) { this.said.push(JSON.parse(text)); }, close() {} };
-    sockets.push(socket);
-    return socket;
-  };
-  let fault = null;
-  const link = new Link(connect, (state) => states.push(state.name), async () => fault);
-  const taken = [];
-  const name = link.open('/v1/stream/counts?bucket=1s&since=-15m', (message) => taken.push(message));
-  link.open('/v1/stream/firehose?last=50', () => {});
-  sockets[0].onopen();
-  assert.deepEqual(sockets[0].said.map(({ op, path }) => [op, path]), [['open', '/v1/stream/counts?bucket=1s&since=-15m'], ['open', '/v1/stream/firehose?last=50']]);
-  const tell = (message) => sockets.at(-1).onmessage({ data: JSON.stringify(message) });
-  tell({ type: 'counts', id: '114677037735935', stream: name });
-  tell({ type: 'counts', partial: true, stream: name });
-  tell({ op: 'open', id: name, error: { code: 'syntax' } });
-  assert.deepEqual(taken.map(({ type }) => type), ['counts', 'counts', 'refused']);
-  await sockets[0].onclose();
-  assert.equal(states.at(-1), 'waiting');
-  link.hurry();
-  sockets[1].onopen();
-  assert.deepEqual(sockets[1].said.map(({ path }) => path), ['/v1/stream/counts?bucket=1s&since=114677037735935', '/v1/stream/firehose?last=50']);
-  sockets[0].onmessage({ data: '{}' }); // of a socket that is gone
-  link.close(name);
-  assert.deepEqual(sockets[1].said.at(-1), { op: 'close', id: name });
-  await sockets[1].onclose();
-  link.hurry();
-  fault = { status: 401, message: 'no' };
-  await sockets[2].onclose(); // it has not opened
-  assert.deepEqual(states, ['connecting', 'live', 'waiting', 'connecting', 'live', 'waiting', 'connecting', 'refused']);
-});
-
-test('a connection that is ended says why, and tries again when that may help', async () => {
-  const sockets = [];
-  const connect = () => sockets[sockets.push({ send() {}, close() {} }) - 1];
-  const link = new Link(connect, () => {});
-  const end = async (ending) => {
-    sockets.at(-1).onopen();
-    sockets.at(-1).onmessage({ data: JSON.stringify({ type: 'disconnect', ...ending }) });
-    await sockets.at(-1).onclose();
-    return link.state;
-  };
-  link.open('/v1/stream/firehose', () => {});
-  assert.deepEqual(await end({ code: 'quota', reason: 'enough', retry_ms: 90_000 }),
-    { name: 'waiting', ms: 90_000, error: { code: 'quota', message: 'enough', retryMs: 90_000, mayPass: true } });
-  link.hurry();
-  for (const ending of [{ code: 'token_expired', retry_ms: 1 }, { code: 'replaced' }]) {
-    const { name, error } = await end({ reason: 'x', ...ending });
-    assert.deepEqual([name, error.code], ['refused', ending.code]);
-    const tries = sockets.length;
-    link.open('/v1/stream/filter?rule=tea', () => {}); // does not begin again by itself
-    assert.equal(sockets.length, tries);
-    link.hurry();
-    assert.equal(sockets.length, tries + 1);
-  }
-  link.stop();
 });
 
 test('what rises is told once, and can be asked for', () => {

@@ -109,7 +109,8 @@ export class Session {
 
   /** With its parameters and where it was. `more`: parameters besides. */
   path(more: Record<string, string> = {}): string {
-    const query = new URLSearchParams([...this.#parameters, ...Object.entries(more)]);
+    const query = new URLSearchParams(this.#parameters);
+    for (const [name, value] of Object.entries(more)) query.set(name, value);
     if (this.cursor !== undefined) {
       query.set('since', this.cursor);
       query.delete('last');

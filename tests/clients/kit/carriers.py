@@ -19,9 +19,12 @@ class Fault(Exception):
 
 
 def read_target(target):
-    """The path and the parameters of a request."""
+    """The path and the parameters of a request. As sluiced, it refuses one that comes twice."""
     target = urlsplit(target)
-    return {"path": target.path, **{name: values[0] for name, values in parse_qs(target.query).items()}}
+    parameters = parse_qs(target.query)
+    if twice := [name for name, values in parameters.items() if len(values) > 1]:
+        raise Fault(f"{target.query}: {', '.join(twice)} comes twice")
+    return {"path": target.path, **{name: values[0] for name, values in parameters.items()}}
 
 
 def differences(asks, asked):

@@ -90,6 +90,10 @@ SITUATIONS = [
         visit(head(), *events(11), CUT, last="5"), visit(head(), *events(12), last=None, since=at(11))), (11, 12),
         parameters={"track": "tea", "last": 5}),
 
+    Situation("cursors are asked for by the user, too", (
+        visit(head(), cursor(9), CUT, cursors="true"), visit(head(), *events(11), since=at(9))), (11,),
+        parameters={"track": "tea", "cursors": "true"}),
+
     # --- disconnect
     Situation("draining", (visit(head(), *events(11), disconnect("draining", 12, retry_ms=10), END),
                            visit(head(), *events(13), since=at(12))), (11, 13)),
