@@ -297,8 +297,8 @@ static const struct cli_option options[] = {
      CLI_ONCE},
     {"partition", KEY_MEMBER + 6, "K/N", "Of N parts that together are all, the one with number K.",
      NULL, CLI_ONCE},
-    {"types", KEY_MEMBER + 7, "TYPES", "post,delete unless given; also follow and unfollow.",
-     "post delete follow unfollow", CLI_ONCE},
+    {"types", KEY_MEMBER + 7, "TYPES", "post,delete unless given; also follow, unfollow and user.",
+     "post delete follow unfollow user", CLI_ONCE},
     {"since", KEY_SINCE, "MOMENT",
      "Look at what has happened since then, an hour ago at most: -10m, an event id, a time. Else "
      "at "

@@ -4,6 +4,8 @@
  *     10:05:01 @bob, answering 114871006871552: On my way
  *     10:06:12 114871006871552 is deleted
  *     10:06:30 @bob follows @ada
+ *     10:07:02 @cyd (Cyd) is new
+ *     10:08:11 @cyd (Cyd C.) has another name
  *
  * Members that are missing are left out. Lines of a text beyond the first are indented. */
 #include "cli/event_pretty.h"
@@ -71,17 +73,21 @@ static void print_reference(FILE *file, const json_t *post, const char *name, co
     print_text(file, other);
 }
 
-static void print_post(FILE *file, const json_t *post)
+static void print_user_and_name(FILE *file, const json_t *user)
 {
-    const json_t *user = json_object_get(post, "user");
     const char *name = member(user, "name");
 
     print_user(file, user);
-    if (*name && strcmp(name, member(user, "login")) != 0) {
-        fputs(" (", file);
-        print_text(file, name);
-        fputc(')', file);
-    }
+    if (!*name || strcmp(name, member(user, "login")) == 0)
+        return;
+    fputs(" (", file);
+    print_text(file, name);
+    fputc(')', file);
+}
+
+static void print_post(FILE *file, const json_t *post)
+{
+    print_user_and_name(file, json_object_get(post, "user"));
     print_reference(file, post, "reply_to", "answering");
     print_reference(file, post, "repost_of", "passing on");
     print_reference(file, post, "quote_of", "quoting");
@@ -93,6 +99,26 @@ static void print_post(FILE *file, const json_t *post)
 static const struct {
     const char *type, *words;
 } relations[] = {{"follow", "follows"}, {"unfollow", "follows no more"}};
+
+/* What is different, as far as that is known. */
+static void print_change(FILE *file, const json_t *event)
+{
+    const json_t *members = json_object_get(event, "members"), *name;
+    size_t i, count = json_array_size(members);
+
+    print_user_and_name(file, json_object_get(event, "user"));
+    if (strcmp(member(event, "change"), "created") == 0) {
+        fputs(" is new", file);
+        return;
+    }
+    if (count == 0)
+        fputs(" has changed", file);
+    json_array_foreach(members, i, name)
+    {
+        fputs(i == 0 ? " has another " : i + 1 == count ? " and " : ", ", file);
+        print_text(file, json_string_value(name) ? json_string_value(name) : "");
+    }
+}
 
 static const char *find_relation(const char *type)
 {
@@ -110,8 +136,9 @@ bool event_pretty_print(FILE *file, struct sl_slice event)
     const char *type = member(json, "type");
     const char *relation = find_relation(type);
     bool is_post = strcmp(type, "post") == 0, is_deletion = strcmp(type, "delete") == 0;
+    bool is_change = strcmp(type, "user") == 0;
 
-    if (!relation && !(post && (is_post || is_deletion))) {
+    if (!relation && !is_change && !(post && (is_post || is_deletion))) {
         json_decref(json);
         return false;
     }
@@ -124,6 +151,8 @@ bool event_pretty_print(FILE *file, struct sl_slice event)
     } else if (is_deletion) {
         print_text(file, member(post, "id"));
         fputs(" is deleted", file);
+    } else if (is_change) {
+        print_change(file, json);
     } else {
         print_user(file, json_object_get(json, "user"));
         fprintf(file, " %s ", relation);

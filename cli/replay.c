@@ -99,10 +99,11 @@ static void print_summary(const struct replay *replay)
     const struct replay_counts *counts = replay_batch_counts(replay->batch);
 
     printf("%" PRIu64 " posts, %" PRIu64 " deletions, %" PRIu64 " follows, %" PRIu64
-           " unfollows; %" PRIu64 " users made, %" PRIu64 " lines refused; %.1f s\n",
+           " unfollows, %" PRIu64 " changes of users; %" PRIu64 " users made, %" PRIu64
+           " lines refused; %.1f s\n",
            counts->done[REPLAY_POST], counts->done[REPLAY_DELETE], counts->done[REPLAY_FOLLOW],
-           counts->done[REPLAY_UNFOLLOW], counts->users_made, replay->refused,
-           (double)(clock_monotonic_ms() - replay->start_ms) / 1000);
+           counts->done[REPLAY_UNFOLLOW], counts->done[REPLAY_USER], counts->users_made,
+           replay->refused, (double)(clock_monotonic_ms() - replay->start_ms) / 1000);
 }
 
 /* ---- lines ---- */
@@ -275,12 +276,15 @@ static const struct cli_option options[] = {
 const struct command command_replay = {
     .name = "replay",
     .arguments = "FILE",
-    .summary = "do the events of a file again: posts, deletions, follows",
+    .summary = "do the events of a file again: posts, follows, users",
     .help =
-        "One JSON event a line: posts, deletions, follows and unfollows. The FILE - is standard "
+        "One JSON event a line: posts, deletions, follows, unfollows, and changes of users. The "
+        "FILE - is standard "
         "input, whose lines are posted as they come.\n\n"
         "Users are made on demand, under the login that the file gives them or under their id "
-        "where it gives none; who exists already is used. Posts get new ids, and the file's "
+        "where it gives none; who exists already is used. Of changes of users, login and name are "
+        "done "
+        "again. Posts get new ids, and the file's "
         "deletions and references follow them. Text, language, point, place, links, media, "
         "references, source, and the audiences public and followers are kept. A deletion must "
         "be of a post that the same file has made, among the last million.\n\n"

@@ -3,7 +3,8 @@
  * Logins are made first, those that are taken are looked up, and whoever can be neither has a
  * complaint, which every event of theirs is refused with. Then the ids of the file are replaced by
  * those of the database, in references too, and all events go out in one pipeline, in order. An
- * event that needs a post of its own batch makes the batch go out first. When Redis goes away in
+ * event that needs a post of its own batch makes the batch go out first, and so does what comes
+ * behind another login. When Redis goes away in
  * between, the replay ends: what was done of the batch is not known, and is not done again. */
 #include "cli/replay_batch.h"
 
@@ -24,6 +25,7 @@ struct errand {
     size_t line;
     struct replay_event event;
     struct person *user, *target;
+    struct sl_slice login;   /* the user's from now on; absent: no other one */
     struct known_post *post; /* what it posts or deletes; NULL: a post without an id, no post */
     char post_ids[3][SL_ID_TEXT_SIZE], user_ids[3][SL_ID_TEXT_SIZE]; /* of references */
 };
@@ -233,6 +235,15 @@ static int build_delete(const struct replay_batch *batch, const struct errand *e
                           reterr);
 }
 
+static int build_change(const struct replay_batch *batch, const struct errand *errand,
+                        struct sl_call *call, struct failure *reterr)
+{
+    const struct sl_user_ref user = sl_user_by_id(errand->user->id);
+    const struct sl_user_change change = {.name = errand->event.user.name, .login = errand->login};
+
+    return sl_user_change_call(call, &batch->database->meta, SL_SLICE_NONE, &user, &change, reterr);
+}
+
 static int build(const struct replay_batch *batch, struct errand *errand, struct sl_call *call,
                  struct failure *reterr)
 {
@@ -245,23 +256,33 @@ static int build(const struct replay_batch *batch, struct errand *errand, struct
         return build_post(batch, errand, call, reterr);
     case REPLAY_DELETE:
         return build_delete(batch, errand, call, reterr);
+    case REPLAY_USER:
+        return build_change(batch, errand, call, reterr);
     default:
         return build_follow(batch, errand, call, reterr);
     }
 }
 
-static void read_answer(struct replay_batch *batch, const redisReply *reply, struct errand *errand)
+/* 0; -ENOMEM. */
+static int read_answer(struct replay_batch *batch, const redisReply *reply, struct errand *errand)
 {
     struct sl_written written;
     struct failure failure;
 
     if (sl_write_reply(reply, &written, &failure) < 0) {
         batch->refuse(batch->context, errand->line, failure.text);
-        return;
+        return 0;
     }
     batch->counts.done[errand->event.kind]++;
     if (errand->event.kind == REPLAY_POST && errand->post)
         errand->post->id = written.id;
+    return errand->login.data ? replay_person_rename(batch->names, errand->user, errand->login) : 0;
+}
+
+/* A new user was made with the strangers of the batch, or existed already: nothing is changed. */
+static bool is_done_already(const struct errand *errand)
+{
+    return errand->event.kind == REPLAY_USER && errand->event.is_new_user && errand->user->id != 0;
 }
 
 static int run_errands(struct replay_batch *batch, struct failure *reterr)
@@ -274,7 +295,9 @@ static int run_errands(struct replay_batch *batch, struct failure *reterr)
     for (size_t i = 0; i < batch->errand_count; i++) {
         struct errand *errand = &batch->errands[i];
 
-        if (build(batch, errand, &batch->calls[count], &failure) == 0)
+        if (is_done_already(errand))
+            batch->counts.done[REPLAY_USER]++;
+        else if (build(batch, errand, &batch->calls[count], &failure) == 0)
             sent[count++] = errand;
         else
             batch->refuse(batch->context, errand->line, failure.text);
@@ -282,10 +305,10 @@ static int run_errands(struct replay_batch *batch, struct failure *reterr)
     r = sl_redis_link_run_many(batch->database->link, batch->calls, count, batch->replies, reterr);
     if (r < 0)
         return r;
-    for (size_t i = 0; i < count; i++)
-        read_answer(batch, batch->replies[i], sent[i]);
+    for (size_t i = 0; i < count && r == 0; i++)
+        r = read_answer(batch, batch->replies[i], sent[i]);
     drop_replies(batch, count);
-    return 0;
+    return r < 0 ? failure_set(reterr, r, "out of memory") : 0;
 }
 
 int replay_batch_send(struct replay_batch *batch, struct failure *reterr)
@@ -319,6 +342,20 @@ static bool must_send_before(const struct replay_batch *batch, const struct repl
            is_on_its_way(batch, event->post.quote_of.post);
 }
 
+/* Whoever has this id is the same, whatever login the event has. */
+static int prepare_change(struct replay_batch *batch, struct errand *errand, struct failure *reterr)
+{
+    const struct replay_user *user = &errand->event.user;
+
+    errand->user = replay_person_by_id(batch->names, user->id);
+    if (!errand->user)
+        errand->user = replay_person(batch->names, user);
+    else if (user->login.data && !sl_slice_is(user->login, errand->user->login) &&
+             !errand->event.is_new_user)
+        errand->login = user->login;
+    return errand->user ? 0 : failure_set(reterr, -ENOMEM, "out of memory");
+}
+
 /* Finds out who and what the errand is about. 0; -ENOENT: a deletion of nothing known; -ENOMEM. */
 static int prepare(struct replay_batch *batch, struct errand *errand, struct failure *reterr)
 {
@@ -331,6 +368,8 @@ static int prepare(struct replay_batch *batch, struct errand *errand, struct fai
         errand->user = errand->post->author;
         return 0;
     }
+    if (event->kind == REPLAY_USER)
+        return prepare_change(batch, errand, reterr);
     errand->user = replay_person(batch->names, &event->user);
     if (event->kind == REPLAY_POST && event->post_id.data && errand->user)
         errand->post = replay_post_add(batch->names, event->post_id, errand->user);
@@ -369,6 +408,7 @@ int replay_batch_add(struct replay_batch *batch, struct sl_slice line, size_t nu
                      struct failure *reterr)
 {
     struct failure failure;
+    bool must_send;
     int r;
 
     r = take_line(batch, line, number, &failure);
@@ -382,7 +422,9 @@ int replay_batch_add(struct replay_batch *batch, struct sl_slice line, size_t nu
         return failure_set(reterr, -ENOMEM, "out of memory");
     if (r < 0)
         batch->refuse(batch->context, number, failure.text);
-    return batch->errand_count == BATCH_MAX ? replay_batch_send(batch, reterr) : 0;
+    must_send = r == 0 && (batch->errand_count == BATCH_MAX ||
+                           batch->errands[batch->errand_count - 1].login.data);
+    return must_send ? replay_batch_send(batch, reterr) : 0;
 }
 
 /* ---- the batch ---- */

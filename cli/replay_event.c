@@ -11,7 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *const kind_names[REPLAY_KIND_COUNT] = {"post", "delete", "follow", "unfollow"};
+static const char *const kind_names[REPLAY_KIND_COUNT] = {"post", "delete", "follow", "unfollow",
+                                                          "user"};
 
 /* A string that is not empty; absent: anything else. */
 static struct sl_slice get_text(const json_t *object, const char *name)
@@ -148,7 +149,7 @@ static int read_kind(const json_t *object, enum replay_kind *ret_kind, struct fa
         }
     }
     return failure_set(reterr, -EINVAL,
-                       "the type of the event is not post, delete, follow or unfollow");
+                       "the type of the event is not post, delete, follow, unfollow or user");
 }
 
 static int read_members(struct replay_event *event, struct failure *reterr)
@@ -164,6 +165,10 @@ static int read_members(struct replay_event *event, struct failure *reterr)
         return r < 0 ? r
                      : read_user(event, json_object_get(event->json, "target"), "target",
                                  &event->target, reterr);
+    }
+    if (event->kind == REPLAY_USER) {
+        event->is_new_user = sl_slice_is(get_text(event->json, "change"), "created");
+        return read_user(event, json_object_get(event->json, "user"), "user", &event->user, reterr);
     }
     event->post_id = get_id(event, post, "id");
     if (event->kind == REPLAY_DELETE)

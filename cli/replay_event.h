@@ -1,7 +1,7 @@
 /* cli/replay_event.h - one line of a file of events, read.
  *
- * Posts, deletions, follows and unfollows as in docs/events.md. Optional members of the wrong type
- * count as absent; ids may be strings or integers. */
+ * Posts, deletions, follows, unfollows and changes of users as in docs/events.md. Optional members
+ * of the wrong type count as absent; ids may be strings or integers. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,7 +13,14 @@
 #include "base/slice.h"
 #include "src/social/posts.h"
 
-enum replay_kind { REPLAY_POST, REPLAY_DELETE, REPLAY_FOLLOW, REPLAY_UNFOLLOW, REPLAY_KIND_COUNT };
+enum replay_kind {
+    REPLAY_POST,
+    REPLAY_DELETE,
+    REPLAY_FOLLOW,
+    REPLAY_UNFOLLOW,
+    REPLAY_USER,
+    REPLAY_KIND_COUNT
+};
 
 /* A user as the file names one. */
 struct replay_user {
@@ -26,8 +33,9 @@ enum { REPLAY_NUMBER_SIZE = 24, REPLAY_NUMBERS = 10 };
 
 struct replay_event {
     enum replay_kind kind;
-    struct replay_user user;   /* who posted, deletes, follows */
+    struct replay_user user;   /* who posted, deletes, follows, has changed */
     struct replay_user target; /* who is followed */
+    bool is_new_user;          /* of a change of a user: there was none before */
     struct sl_slice post_id;   /* of post and deletion; absent: the post has none */
     struct sl_post post;       /* its references name posts and users as the file does */
 

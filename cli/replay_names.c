@@ -6,6 +6,8 @@
  * are never forgotten: there are as many as the database has users of that file. */
 #include "cli/replay_names.h"
 
+#include <errno.h>
+
 #include "base/alloc.h"
 #include "base/hash_map.h"
 
@@ -103,6 +105,23 @@ struct person *replay_person(struct replay_names *names, const struct replay_use
         return person;
     hash_map_remove(names->ids, user->id);
     return hash_map_add(names->ids, user->id, person) < 0 ? NULL : person;
+}
+
+int replay_person_rename(struct replay_names *names, struct person *person, struct sl_slice login)
+{
+    char *copy;
+
+    if (hash_map_get(names->people, login))
+        return 0;
+    copy = mem_strndup(login.data, login.size);
+    if (!copy || hash_map_add(names->people, login, person) < 0) {
+        mem_free(copy);
+        return -ENOMEM;
+    }
+    hash_map_remove(names->people, sl_slice_str(person->login));
+    mem_free(person->login);
+    person->login = copy;
+    return 0;
 }
 
 struct known_post *replay_post(const struct replay_names *names, struct sl_slice file_id)

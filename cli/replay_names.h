@@ -34,6 +34,8 @@ void replay_names_free(struct replay_names *names);
 
 /* The person that the file means, new if need be. NULL: out of memory. */
 struct person *replay_person(struct replay_names *names, const struct replay_user *user);
+/* Is known by another login from now on, unless somebody else is by that. 0; -ENOMEM. */
+int replay_person_rename(struct replay_names *names, struct person *person, struct sl_slice login);
 /* NULL: nobody of this id has been seen. */
 struct person *replay_person_by_id(const struct replay_names *names, struct sl_slice file_id);
 

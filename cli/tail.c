@@ -586,8 +586,8 @@ static const struct cli_option options[] = {
               CLI_ONCE),
     PARAMETER(6, "partition", "K/N", "Of N parts that together are all, the one with number K.",
               NULL, CLI_ONCE),
-    PARAMETER(7, "types", "TYPES", "post,delete unless given; also follow and unfollow.",
-              "post delete follow unfollow", CLI_MANY),
+    PARAMETER(7, "types", "TYPES", "post,delete unless given; also follow, unfollow and user.",
+              "post delete follow unfollow user", CLI_MANY),
     PARAMETER(SINCE, "since", "MOMENT",
               "Begin behind this event id, or at this time: -1h, 2026-11-21, 2026-11-21T06:00:00Z, "
               "Unix seconds.",

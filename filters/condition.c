@@ -493,8 +493,8 @@ static bool any_holds(struct sl_slice rest, const struct sl_event_view *event,
     return false;
 }
 
-/* Follows and unfollows can only be matched by ids. */
-static bool holds_of_follow(const struct sl_condition *condition, const struct sl_event_view *event)
+/* Follows, unfollows and changes of users can only be matched by ids; the last have no `target`. */
+static bool holds_of_users(const struct sl_condition *condition, const struct sl_event_view *event)
 {
     switch (condition->kind) {
     case SL_CONDITION_USERS:
@@ -589,7 +589,7 @@ bool sl_condition_holds(struct sl_slice bytes, const struct sl_event_view *event
     default:
         break;
     }
-    if (event->type == SL_EVENT_FOLLOW || event->type == SL_EVENT_UNFOLLOW)
-        return holds_of_follow(&condition, event);
+    if (event->type != SL_EVENT_POST && event->type != SL_EVENT_DELETE)
+        return holds_of_users(&condition, event);
     return holds_of_post(&condition, event, words);
 }

@@ -17,6 +17,8 @@ enum sl_event_type {
     SL_EVENT_DELETE, /* the members are those of the deleted post */
     SL_EVENT_FOLLOW,
     SL_EVENT_UNFOLLOW,
+    SL_EVENT_USER, /* a user is new or has changed */
+    SL_EVENT_TYPE_COUNT
 };
 
 struct sl_point {
@@ -37,12 +39,13 @@ struct sl_post_ref {
 
 struct sl_event_view {
     enum sl_event_type type;
-    uint64_t sample_id;     /* hashed for sample and partition: the post's id; for follow and
-                               unfollow the event's */
+    uint64_t sample_id;     /* hashed for sample and partition: the post's id; for other events
+                               their own */
     bool restricted;        /* audience other than public: matches no filter */
     struct sl_slice text;   /* absent for a "bare" deletion, which goes to everyone who takes
                                deletions */
-    struct sl_slice user;   /* user id of the author, or of the one who follows */
+    struct sl_slice user;   /* user id of the author, of the one who follows, or of the one
+                               who has changed */
     struct sl_slice login;  /* of the author, as written */
     struct sl_slice target; /* follow, unfollow: user id of the one who is followed */
     struct sl_slice lang;   /* absent or empty counts as "und" */

@@ -13,7 +13,8 @@
 #include "filters/sample.h"
 
 /* The first byte of a key: a bit for each type, and which restrictors follow. */
-enum { TYPES = 0x0F, HAS_SAMPLE = 0x10, HAS_PARTITION = 0x20, HAS_LANGUAGES = 0x40 };
+enum { TYPES = 0x1F, HAS_SAMPLE = 0x20, HAS_PARTITION = 0x40, HAS_LANGUAGES = 0x80 };
+_Static_assert(1 << SL_EVENT_TYPE_COUNT == TYPES + 1, "a bit for each");
 
 void sl_filter_write_head(const struct sl_filter_view *view, struct buffer *key)
 {

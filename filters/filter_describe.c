@@ -274,6 +274,7 @@ void sl_filter_describe_types(unsigned types, struct buffer *words)
         [SL_EVENT_DELETE] = "deletions",
         [SL_EVENT_FOLLOW] = "follows",
         [SL_EVENT_UNFOLLOW] = "unfollows",
+        [SL_EVENT_USER] = "changes of users",
     };
     unsigned said = 0;
 

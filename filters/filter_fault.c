@@ -102,7 +102,7 @@ static const struct {
     [SL_FAULT_BAD_SAMPLE] = {"bad_sample", "sample must be above 0 and at most 100", NULL, 400},
     [SL_FAULT_BAD_PARTITION] = {"bad_partition", "partition must be k/n", NULL, 400},
     [SL_FAULT_BAD_TYPES] = {"bad_types", "unknown event type",
-                            "there are post, delete, follow, unfollow", 400},
+                            "there are post, delete, follow, unfollow, user", 400},
     [SL_FAULT_NO_SELECTOR] = {"no_selector", "filter selects nothing",
                               "it needs one of track, follow, locations, rule, firehose, sample, "
                               "partition",

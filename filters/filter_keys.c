@@ -74,9 +74,11 @@ static bool takes_posts(const struct chooser *chooser)
     return chooser->view->types & (1u << SL_EVENT_POST | 1u << SL_EVENT_DELETE);
 }
 
+/* Events of users rather than of a post. */
 static bool takes_follows(const struct chooser *chooser)
 {
-    return chooser->view->types & (1u << SL_EVENT_FOLLOW | 1u << SL_EVENT_UNFOLLOW);
+    return chooser->view->types &
+           (1u << SL_EVENT_FOLLOW | 1u << SL_EVENT_UNFOLLOW | 1u << SL_EVENT_USER);
 }
 
 static uint64_t hash_of(const struct chooser *chooser, struct sl_slice text)
@@ -247,7 +249,7 @@ static uint64_t add_anything(struct chooser *chooser)
     struct sl_slice rest = chooser->view->languages;
     struct sl_condition languages, language;
 
-    for (unsigned type = 0; type <= SL_EVENT_UNFOLLOW; type++) {
+    for (unsigned type = 0; type < SL_EVENT_TYPE_COUNT; type++) {
         bool is_post = type == SL_EVENT_POST || type == SL_EVENT_DELETE;
 
         if (chooser->view->types & 1u << type && (rest.size == 0 || !is_post))

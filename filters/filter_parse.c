@@ -183,6 +183,7 @@ static int parse_types(struct sl_parse *parse, struct sl_slice types, unsigned *
         [SL_EVENT_DELETE] = "delete",
         [SL_EVENT_FOLLOW] = "follow",
         [SL_EVENT_UNFOLLOW] = "unfollow",
+        [SL_EVENT_USER] = "user",
     };
     const size_t count = sizeof(names) / sizeof(names[0]);
     struct sl_slice item;

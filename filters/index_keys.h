@@ -67,7 +67,7 @@ enum sl_key_kind {
     SL_KEY_AUTHOR_LOGIN,
     SL_KEY_REPLY_TO_LOGIN,
     SL_KEY_REPOST_OF_LOGIN,
-    SL_KEY_FOLLOW_USER, /* of a follow or unfollow: either user */
+    SL_KEY_FOLLOW_USER, /* of an event without a post: any of its users */
     SL_KEY_FOLLOW_FROM,
     SL_KEY_FOLLOW_TO,
     SL_KEY_HOST,

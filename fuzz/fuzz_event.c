@@ -164,7 +164,7 @@ static bool find_kind(const json_t *root, enum event_kind *ret_kind)
                has_user_id(json_object_get(post, "user")) &&
                (*ret_kind == EVENT_DELETE || json_is_string(json_object_get(post, "text")));
     return has_user_id(json_object_get(root, "user")) &&
-           has_user_id(json_object_get(root, "target"));
+           (*ret_kind == EVENT_USER || has_user_id(json_object_get(root, "target")));
 }
 
 static void check_against_tree(const json_t *root, int r, const struct event *event)
@@ -181,7 +181,11 @@ static void check_against_tree(const json_t *root, int r, const struct event *ev
     }
     must(event->view.sample_id == id_of(json_object_get(root, "id")));
     must(is_user_id(json_object_get(json_object_get(root, "user"), "id"), event->view.user));
-    must(is_user_id(json_object_get(json_object_get(root, "target"), "id"), event->view.target));
+    if (kind == EVENT_USER)
+        must(!event->view.target.data);
+    else
+        must(
+            is_user_id(json_object_get(json_object_get(root, "target"), "id"), event->view.target));
 }
 
 /* ---- what clients get ---- */

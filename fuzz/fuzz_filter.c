@@ -117,7 +117,9 @@ static struct sl_event_view event_of(const uint8_t *numbers, const struct fields
         .urls = room_for_url,
     };
 
-    if (event.type == SL_EVENT_FOLLOW || event.type == SL_EVENT_UNFOLLOW)
+    if (event.type == SL_EVENT_FOLLOW && event.has_media)
+        event.type = SL_EVENT_USER;
+    else if (event.type == SL_EVENT_FOLLOW || event.type == SL_EVENT_UNFOLLOW)
         event.target = field(fields, 14);
     else if (event.type == SL_EVENT_POST || flags & 0x40)
         event.text = field(fields, 8);

@@ -1,8 +1,8 @@
 /* fuzz_provider.c - what an identity provider answers, and which URLs may be asked.
  *
- * The input is a discovery document, or, behind a '=', the value of Cache-Control, or, behind a '>',
- * an URL. What is taken of an URL libcurl must take as well, and find the same in it: https, or a
- * host of this machine. */
+ * The input is a discovery document, or, behind a '=', the value of Cache-Control, or, behind a
+ * '>', an URL. What is taken of an URL libcurl must take as well, and find the same in it: https,
+ * or a host of this machine. */
 #include "fuzz/fuzz.h"
 
 #include <string.h>

@@ -196,6 +196,12 @@ static void feed_tell(struct home_feed *feed, struct event *event)
     }
 }
 
+/* It goes to whoever is shown its author's posts: it is one, or says who its author is. */
+static bool is_of_author(const struct event *event)
+{
+    return event->kind == EVENT_POST || event->kind == EVENT_DELETE || event->kind == EVENT_USER;
+}
+
 bool home_wants(const struct home_watch *watch, const struct event *event)
 {
     const struct home_feed *feed = watch->feed;
@@ -203,7 +209,7 @@ bool home_wants(const struct home_watch *watch, const struct event *event)
 
     if (!has_type(watch, event))
         return false;
-    if (event->kind != EVENT_POST && event->kind != EVENT_DELETE)
+    if (!is_of_author(event))
         return sl_slice_is(event->view.user, feed->user) ||
                sl_slice_is(event->view.target, feed->user);
     link = hash_map_get(feed->links, event->view.user);
@@ -237,6 +243,7 @@ static void feed_judge(struct home *home, struct home_feed *feed, struct event *
     switch (event->kind) {
     case EVENT_POST:
     case EVENT_DELETE:
+    case EVENT_USER:
         link = hash_map_get(feed->links, view->user);
         if (link && link_wants(link, event))
             feed_tell(feed, event);
@@ -341,7 +348,8 @@ static void judge_if_loaded(struct home *home, struct sl_slice user, struct even
         feed_judge(home, feed, event);
 }
 
-/* A post concerns the feeds that want its author, what changes between two users theirs. */
+/* A post, and what changes of a user, concern the feeds that want the author, what changes between
+ * two users theirs. */
 void home_event(struct home *home, struct event *event)
 {
     const struct sl_event_view *view = &event->view;
@@ -350,7 +358,7 @@ void home_event(struct home *home, struct event *event)
     LIST_EACH(&home->loading, node)
     feed_wait(home, LIST_OWNER(node, struct home_feed, loading), event);
 
-    if (event->kind != EVENT_POST && event->kind != EVENT_DELETE) {
+    if (!is_of_author(event)) {
         judge_if_loaded(home, view->user, event);
         if (!sl_slice_equal(view->user, view->target))
             judge_if_loaded(home, view->target, event);

@@ -10,7 +10,8 @@
  *
  * A post is for a feed when its author is shown there and its audience allows the user. A deletion
  * goes where its post did: if the author has been unfollowed or muted or has hidden meanwhile, to
- * the feeds that had shown the author when the post passed. */
+ * the feeds that had shown the author when the post passed. What changes of a user (`user` events)
+ * goes where that user's posts go. */
 #pragma once
 
 #include <stdbool.h>

@@ -61,6 +61,7 @@ static const struct row rows[OBJECT_COUNT][MAX_MEMBERS] = {
                       {"post", FIELD_NEVER, OBJECT_POST},
                       {"user", FIELD_USER, OBJECT_USER},
                       {"target", FIELD_TARGET, OBJECT_TARGET},
+                      {"change", FIELD_ALWAYS, OBJECT_NONE},
                       {"late", FIELD_ALWAYS, OBJECT_NONE},
                       {"cursor", FIELD_ALWAYS, OBJECT_NONE}},
     [OBJECT_POST] = {{"id", FIELD_POST_ID, OBJECT_NONE},

@@ -19,12 +19,12 @@
 #include "base/clock.h"
 
 static const char *const kind_names[EVENT_SAMPLING + 1] = {
-    [EVENT_POST] = "post",         [EVENT_DELETE] = "delete",     [EVENT_FOLLOW] = "follow",
-    [EVENT_UNFOLLOW] = "unfollow", [EVENT_HIDE] = "hide",         [EVENT_UNHIDE] = "unhide",
-    [EVENT_MUTE] = "mute",         [EVENT_UNMUTE] = "unmute",     [EVENT_LATE] = "late",
-    [EVENT_REVOKE] = "revoke",     [EVENT_UNREVOKE] = "unrevoke", [EVENT_GAP] = "gap",
-    [EVENT_WARNING] = "warning",   [EVENT_COUNTS] = "counts",     [EVENT_SKIPPED] = "skipped",
-    [EVENT_TRENDS] = "trends",     [EVENT_SAMPLING] = "sampling",
+    [EVENT_POST] = "post",         [EVENT_DELETE] = "delete",   [EVENT_FOLLOW] = "follow",
+    [EVENT_UNFOLLOW] = "unfollow", [EVENT_USER] = "user",       [EVENT_HIDE] = "hide",
+    [EVENT_UNHIDE] = "unhide",     [EVENT_MUTE] = "mute",       [EVENT_UNMUTE] = "unmute",
+    [EVENT_LATE] = "late",         [EVENT_REVOKE] = "revoke",   [EVENT_UNREVOKE] = "unrevoke",
+    [EVENT_GAP] = "gap",           [EVENT_WARNING] = "warning", [EVENT_COUNTS] = "counts",
+    [EVENT_SKIPPED] = "skipped",   [EVENT_TRENDS] = "trends",   [EVENT_SAMPLING] = "sampling",
 };
 
 struct event *event_new_control(enum event_kind kind, struct sl_slice json)
@@ -203,7 +203,7 @@ static bool follow_all(struct event *event)
     size_t count = event->view.url_count;
     uintptr_t was_at = (uintptr_t)event->json.data - sizeof(*event) - count * sizeof(*urls);
 
-    if (event->kind >= EVENT_KIND_COUNT || event->view.type > SL_EVENT_UNFOLLOW ||
+    if (event->kind >= EVENT_KIND_COUNT || event->view.type >= SL_EVENT_TYPE_COUNT ||
         count > (event->bytes - sizeof(*event)) / sizeof(*urls) || !event->json.data ||
         !follow(&event->json, event, was_at))
         return false;

@@ -17,6 +17,7 @@ enum event_kind {
     EVENT_DELETE,
     EVENT_FOLLOW,
     EVENT_UNFOLLOW,
+    EVENT_USER, /* a user is new, or another name, login or profile is */
     EVENT_HIDE, /* from here on for gateways only, never delivered */
     EVENT_UNHIDE,
     EVENT_MUTE,

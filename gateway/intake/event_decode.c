@@ -61,7 +61,7 @@ static int check_facts(const struct event_facts *facts, enum event_kind kind,
         r = require(facts->post.text.data != NULL, "post.text", reterr);
     if (r == 0 && has_users)
         r = require(facts->user.id.data != NULL, "user.id", reterr);
-    if (r == 0 && has_users)
+    if (r == 0 && has_users && kind != EVENT_USER)
         r = require(facts->target.id.data != NULL, "target.id", reterr);
     if (r == 0 && kind == EVENT_LATE)
         r = require(facts->from < facts->to && facts->to < facts->id, "to", reterr);
@@ -97,6 +97,20 @@ static void set_shape(struct sl_event_view *view, const struct event_post_facts 
                     view->box.south <= view->box.north;
 }
 
+/* Of neither a post nor a deletion; those for gateways only are restricted, whatever they count as.
+ */
+static enum sl_event_type type_of(enum event_kind kind)
+{
+    switch (kind) {
+    case EVENT_UNFOLLOW:
+        return SL_EVENT_UNFOLLOW;
+    case EVENT_USER:
+        return SL_EVENT_USER;
+    default:
+        return SL_EVENT_FOLLOW;
+    }
+}
+
 /* The view with slices of message and scratch; its `urls` are set when there is memory for them. */
 static struct sl_event_view make_view(const struct event_facts *facts, enum event_kind kind)
 {
@@ -104,10 +118,12 @@ static struct sl_event_view make_view(const struct event_facts *facts, enum even
     struct sl_event_view view = {0};
 
     if (kind != EVENT_POST && kind != EVENT_DELETE) {
-        view.type = kind == EVENT_UNFOLLOW ? SL_EVENT_UNFOLLOW : SL_EVENT_FOLLOW;
+        view.type = type_of(kind);
         view.sample_id = facts->id;
         view.restricted = kind >= EVENT_HIDE;
         view.user = facts->user.id;
+        if (kind == EVENT_USER)
+            return view;
         view.target = facts->target.id;
         return view;
     }

@@ -2,7 +2,8 @@
 --
 -- ARGV: shards, request id, user ('=ID' or '@FOLDED LOGIN'), then names and values in turn: `name`,
 -- `login` with the folded login behind it, and `bio`, `avatar`, `fields`, of which an empty value takes
--- the member away. A login is given once: who has had one keeps it, and is found by it.
+-- the member away. A login is given once: who has had one keeps it, and is found by it. The event names
+-- what differs; there is none if nothing does.
 -- Returns {repeated, user id}.
 local LOGINS = 8 -- that one user may have had
 
@@ -21,7 +22,7 @@ if not user then
 end
 
 local key, logins = prefix .. 'user:' .. user.id, prefix .. 'logins'
-local set, gone, folded = {}, {}, nil
+local set, gone, changed, folded = {}, {}, {}, nil
 local i = 4
 while ARGV[i] do
     local name, value = ARGV[i], ARGV[i + 1]
@@ -29,6 +30,10 @@ while ARGV[i] do
     if name == 'login' then
         folded = ARGV[i]
         i = i + 1
+    end
+    if value ~= (user[name] or '') then
+        changed[#changed + 1] = '"' .. name .. '"'
+        user[name] = value
     end
     if value == '' then
         gone[#gone + 1] = name
@@ -66,4 +71,8 @@ end
 set[#set + 1] = 'version'
 set[#set + 1] = clock.id
 call('HSET', key, unpack(set))
+if #changed > 0 then
+    emit(meta, clock, 'user', '"user":' .. user_json(user) .. ',"change":"updated","members":['
+        .. table.concat(changed, ',') .. ']')
+end
 return answer('change_user', user.id)

@@ -1,6 +1,7 @@
 -- create_user.lua - a new user, who owns a login that nobody else has.
 --
--- ARGV: shards, request id, folded login, login, name. Returns {repeated, user id}.
+-- ARGV: shards, request id, folded login, login, name. Returns {repeated, user id}, which is the id of the
+-- event, too.
 local meta, refusal = open_shard()
 if not meta then
     return refusal
@@ -31,4 +32,5 @@ take_id(clock)
 call('HSET', logins, folded, clock.id)
 call('HSET', key, 'id', clock.id, 'login', login, 'name', name, 'signup', rfc3339(clock.ms),
     'followers', 0, 'following', 0, 'posts', 0)
+emit(meta, clock, 'user', '"user":' .. user_json({id = clock.id, login = login, name = name}) .. ',"change":"created"')
 return answer('create_user', clock.id)

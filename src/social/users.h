@@ -18,15 +18,17 @@ enum {
     SL_USER_FIELD_VALUE_MAX = 500,
 };
 
-/* Creates a user. `name` is the display name; absent: the login. The answer (sl_write_reply)
- * contains the user's id, or is -EEXIST: the login is taken, in this or another spelling.
+/* Creates a user; the `user` event has the user's id. `name` is the display name; absent: the
+ * login. The answer (sl_write_reply) contains the user's id, or is -EEXIST: the login is taken, in
+ * this or another spelling.
  *
  * 0; -EINVAL: invalid login or name, *reterr says why; -ENOMEM. */
 SL_EXPORT int sl_user_create_call(struct sl_call *call, const struct sl_meta *meta,
                                   struct sl_slice request_id, struct sl_slice login,
                                   struct sl_slice name, struct failure *reterr);
 
-/* Changes the display name, also in existing posts. There is no event. The answer (sl_write_reply)
+/* Changes the display name, also in existing posts. A `user` event says so if the name is
+ * different. The answer (sl_write_reply)
  * contains the user's id. 0; -EINVAL; -ENOMEM. */
 SL_EXPORT int sl_user_rename_call(struct sl_call *call, const struct sl_meta *meta,
                                   struct sl_slice request_id, const struct sl_user_ref *user,
@@ -48,10 +50,10 @@ struct sl_user_change {
     bool changes_fields;
 };
 
-/* Changes a user. There is no event. The answer (sl_write_reply) contains the user's id, or is
- * -EEXIST: the login belongs to another user; -EDQUOT: the user has had too many logins. 0;
- * -EINVAL: *reterr says what is wrong; -EXDEV: the login belongs to another shard than `user`, who
- * is given by id; -ENOMEM. */
+/* Changes a user. A `user` event says what is different, if anything is. The answer
+ * (sl_write_reply) contains the user's id, or is -EEXIST: the login belongs to another user;
+ * -EDQUOT: the user has had too many logins. 0; -EINVAL: *reterr says what is wrong; -EXDEV: the
+ * login belongs to another shard than `user`, who is given by id; -ENOMEM. */
 SL_EXPORT int sl_user_change_call(struct sl_call *call, const struct sl_meta *meta,
                                   struct sl_slice request_id, const struct sl_user_ref *user,
                                   const struct sl_user_change *change, struct failure *reterr);

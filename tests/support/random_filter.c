@@ -8,13 +8,17 @@
 #define PICK(random, array) ((array)[random_below(random, COUNT(array))])
 
 static const char *const words[] = {
-    "cat",        "dog",        "fox",       "a",        "b",       "c++",     "don't",
-    "coca-cola",  "北京",       "京",        "中国",     "国家",    "手机",    "iphone",
-    "iPhone手机", "5g",         "👍",         "👍🏽", "straße",  "STRASSE", "#cat",
-    "#北京",      "#北京#天气", "@alice",    "@Bob",     "@张三你", "$usd",    "$100",
-    "12:30",      "x_1",        "สวย",       "カラオケ", "#2024年", "한국",    "İstanbul",
-    "ﬁsh",        "he\u0301",   "\u00ADcat", "12",       "a.b",
-    "example",    "com",        "p",         "example.com/a/b",
+    "cat",      "dog",       "fox",        "a",
+    "b",        "c++",       "don't",      "coca-cola",
+    "北京",     "京",        "中国",       "国家",
+    "手机",     "iphone",    "iPhone手机", "5g",
+    "👍",        "👍🏽",  "straße",     "STRASSE",
+    "#cat",     "#北京",     "#北京#天气", "@alice",
+    "@Bob",     "@张三你",   "$usd",       "$100",
+    "12:30",    "x_1",       "สวย",        "カラオケ",
+    "#2024年",  "한국",      "İstanbul",   "ﬁsh",
+    "he\u0301", "\u00ADcat", "12",         "a.b",
+    "example",  "com",       "p",          "example.com/a/b",
 };
 static const char *const gaps[] = {" ", " ",      " ", "",   "",  ", ", "。",
                                    "-", "\u3000", "/", "\n", "#", "@"};
@@ -37,7 +41,7 @@ static const char *const traits[] = {
     "has:hashtags", "has:mentions", "has:cashtags", "has:links", "has:media",
     "has:geo",      "is:reply",     "is:repost",    "is:quote",
 };
-static const char *const types[] = {"post", "delete", "follow", "unfollow"};
+static const char *const types[] = {"post", "delete", "follow", "unfollow", "user"};
 static const double longitudes[] = {-180, -179.5, -122.25, -90, -1,  0,          0.015625, 0.5,
                                     10,   45,     116.4,   170, 179, 179.984375, 180};
 static const double latitudes[] = {-90,      -89.5, -64,  -1, 0,     0.25,
@@ -370,10 +374,13 @@ struct sl_event_view random_event(struct random *random, struct random_room *roo
     struct sl_event_view event = {.sample_id = random_below(random, 1000)};
 
     room->used = 0;
-    event.type =
-        random_one_in(random, 2) ? SL_EVENT_POST : (enum sl_event_type)random_below(random, 4);
+    event.type = random_one_in(random, 2)
+                     ? SL_EVENT_POST
+                     : (enum sl_event_type)random_below(random, SL_EVENT_TYPE_COUNT);
     event.user = copied(room, PICK(random, ids));
     event.restricted = random_one_in(random, 32);
+    if (event.type == SL_EVENT_USER)
+        return event;
     if (event.type == SL_EVENT_FOLLOW || event.type == SL_EVENT_UNFOLLOW) {
         event.target = copied(room, PICK(random, ids));
         return event;

@@ -17,9 +17,9 @@ from harness.websocket import upgrade
 DESCRIPTION = Description()
 CHANNELS = DESCRIPTION.document["channels"]
 TRANSPORTS = {"http": ["ndjson", "delimited", "sse"], "websocket": ["websocket"]}
-EVERY_TYPE = "types=post,delete,follow,unfollow"
+EVERY_TYPE = "types=post,delete,follow,unfollow,user"
 PARAMETERS = DESCRIPTION.parameters("filter") | DESCRIPTION.parameters("counts") | DESCRIPTION.parameters("trends")
-FILTER_OF_ALL = {"firehose": True, "types": "post,delete,follow,unfollow", "tag": "all"}
+FILTER_OF_ALL = {"firehose": True, "types": "post,delete,follow,unfollow,user", "tag": "all"}
 
 
 def transports(channel):
@@ -100,12 +100,13 @@ def test_events_are_as_described(world, channel, transport):
         if channel != "home":
             world.cli.run("follow", "ada", "bob")
             world.cli.run("unfollow", "ada", "bob")
+        world.cli.run("user", "rename", "ada", f"Ada of {channel}, {transport}")
         world.cli.run("delete", "--user", "ada", post)
         if channel == "counts":
             told = stream.until(lambda message: message["deletes"] > 0)
             assert {kind(channel, message) for message in told} == {"counts"}
             return
-        wanted = ["post", "delete"] if channel == "home" else ["post", "follow", "unfollow", "delete"]
+        wanted = ["post", "user", "delete"] if channel == "home" else ["post", "follow", "unfollow", "user", "delete"]
         got = [stream.next() for _ in wanted]
     assert [without_case(kind(channel, message)) for message in got] == wanted
     for message in got if transport == "sse" else []:

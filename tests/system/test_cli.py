@@ -107,7 +107,7 @@ def test_post_changes_state_log_and_channel_at_once(cli, redis):
         post_id = cli.run("post", "--user", "ada", "--lang", "en", "--geo", "120.5,30.25", "Hello")
         reply_id = cli.run("post", "--user", "ada", "--reply-to", post_id, "To myself")
         entries = redis.entries()
-        assert [entry for entry, _ in entries] == [post_id, reply_id]
+        assert [entry for entry, _ in entries] == [user_id, post_id, reply_id]
         assert entries[-1][1]["p"] == post_id
         for entry, fields in entries:
             assert next_message() == f"{entry} {fields['p']} {fields['e']}"

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import zlib
 
 import pytest
 
@@ -37,7 +38,7 @@ def replay(cli, tmp_path):
 
 
 def of_type(redis, *types):
-    return [event for event in redis.log() if event["type"] in types]
+    return [event for event in redis.log_with_users() if event["type"] in types]
 
 
 def test_everything_a_post_has_is_kept(replay, redis):
@@ -97,6 +98,38 @@ def test_follows_by_id_or_login(replay, redis):
             for e in of_type(redis, "follow", "unfollow")]
     assert [by for by in done if by[1] == "9"] == [("follow", "9", "ada"), ("unfollow", "9", "ada")]
     assert [by for by in done if by[1] != "9"] == [("follow", "bob", "ada")]
+
+
+def user_event(number, user, login, name, *members):
+    change = {"change": "updated", "members": list(members)} if members else {"change": "created"}
+    return {"id": str(number), "type": "user", "user": {"id": user, "login": login, "name": name}, **change}
+
+
+def test_users_are_made_and_changed_again(replay, redis, cli):
+    other = next(f"ada{n}" for n in range(1000) if n and login_shard(redis, f"ada{n}") == login_shard(redis, "ada"))
+    said = replay([user_event(1, "7", "ada", "Ada"), user_event(2, "8", "bob", "Bob"),
+                   user_event(3, "7", "ada", "Ada L.", "name"), events.post(4, "before", user="7", login="ada"),
+                   user_event(5, "7", other, "Ada L.", "login"), events.post(6, "behind", user="7", login=other),
+                   events.follow(7, "8", "7"), user_event(8, "9", "cyd", "Cyd C.", "name", "bio")])
+    assert "1 follows, 0 unfollows, 5 changes of users; 3 users made, 0 lines refused" in said
+    told = [(e["user"]["login"], e["user"]["name"], e["change"]) for e in of_type(redis, "user")]
+    assert sorted(told) == sorted([("ada", "Ada", "created"), ("bob", "Bob", "created"), ("ada", "Ada L.", "updated"),
+                                   (other, "Ada L.", "updated"), ("cyd", "Cyd C.", "created")])
+    before, behind = (e["post"]["user"] for e in of_type(redis, "post"))
+    assert before["id"] == behind["id"] and (before["login"], behind["login"]) == ("ada", other)
+    follow, = of_type(redis, "follow")
+    assert follow["target"]["id"] == before["id"]
+
+
+def login_shard(redis, login):
+    return zlib.crc32(login.encode()) % redis.shards
+
+
+def test_a_new_user_of_the_file_who_exists_stays_as_is(replay, redis, cli):
+    ada = cli.run("user", "add", "ada", "--name", "Ada")
+    replay([user_event(1, "7", "ada", "Somebody"), events.post(2, "hello", user="7", login="ada")])
+    post, = (e["post"] for e in of_type(redis, "post"))
+    assert post["user"] == {"id": ada, "login": "ada", "name": "Ada"}
 
 
 def test_what_was_not_for_everybody_is_not_either_when_it_is_replayed(replay, redis, cli):
@@ -191,7 +224,11 @@ def test_standard_input_is_not_held_back(cli, redis):
         for number in range(1, 4):
             program.process.stdin.write(
                 events.dump(events.post(number, f"post {number}")).encode() + b"\n")
-            assert f"post {number}" in next_message()
+            told = next_message()
+            if number == 1:
+                assert '"change":"created"' in told
+                told = next_message()
+            assert f"post {number}" in told
     program.process.stdin.close()
     program.process.stdin = None
     program.ended()

@@ -120,16 +120,16 @@ def test_what_is_replayed_is_not_timed(servers):
     gateway, cli = servers.gateway(redis), Cli(redis)
     cli.run("user", "add", "u1")
     first, *missed = [cli.ids("post", "--user", "u1", f"post {number}")[0] for number in range(4)]
-    eventually(lambda: timed(gateway, "sluice_match_seconds")[0] == 4, "all have passed")
+    eventually(lambda: timed(gateway, "sluice_match_seconds")[0] == 5, "the user and all posts have passed")
     with gateway.stream(f"/v1/stream/firehose?since={first}") as stream:
         assert [stream.next()["id"] for _ in missed] == missed
         eventually(lambda: gateway.metrics()["sluice_streams_catching_up"] == 0, "it is live")
-        assert timed(gateway, "sluice_match_seconds")[0] == 4
+        assert timed(gateway, "sluice_match_seconds")[0] == 5
         assert timed(gateway, "sluice_delivery_seconds") == (0, 0)
         cli.run("post", "--user", "u1", "live")
         stream.next()
         eventually(lambda: timed(gateway, "sluice_delivery_seconds")[0] == 1, "it is timed")
-    assert timed(gateway, "sluice_match_seconds")[0] == 5
+    assert timed(gateway, "sluice_match_seconds")[0] == 6
 
 
 def fall_behind(gateway, redis):

@@ -161,6 +161,33 @@ def test_types_choose(gateway, cli, ada, transport):
     assert [m.type for m in usual.until(end)] == ["post", "post"]
 
 
+def test_what_changes_of_a_user_is_told_to_who_asks(gateway, cli, ada, transport):
+    wanted = gateway.stream(FIREHOSE + "?types=post,user", transport)
+    usual = gateway.stream(FIREHOSE, transport)
+    eve = cli.run("user", "add", f"eve_{transport}", "--name", "Eve")
+    new = wanted.next()
+    about = gateway.stream(f"/v1/stream/filter?types=user&follow={eve}", transport)
+    counts = gateway.stream("/v1/stream/counts?types=user&by=type&bucket=1s", transport)
+    cli.run("user", "rename", eve, "Eve")  # as she is called
+    cli.run("user", "rename", eve, "Eve L.")
+    cli.run("user", "rename", ada, f"Ada {transport}")
+    cli.run("user", "rename", eve, "Eve")
+    end = cli.run("post", "--user", ada, "the end")
+    got = [new, *wanted.until(end)]
+    assert [m.type for m in got] == ["user"] * 4 + ["post"] and [m["id"] for m in usual.until(end)] == [end]
+    renamed, of_ada, back = got[1:4]
+    assert new["id"] == eve and new["change"] == "created" and "members" not in new.json
+    assert new["user"] == {"id": eve, "login": f"eve_{transport}", "name": "Eve"}
+    assert renamed["user"]["name"] == "Eve L." and (renamed["change"], renamed["members"]) == ("updated", ["name"])
+    assert (of_ada["user"]["login"], of_ada["user"]["name"]) == ("ada", f"Ada {transport}")
+    assert [about.next().raw for _ in range(2)] == [renamed.raw, back.raw]
+    since = gateway.stream(FIREHOSE + f"?types=user&since={int(eve) - 1}", transport)
+    assert [since.next().raw for _ in range(4)] == [message.raw for message in got[:4]]
+    buckets = counts.until(lambda message: "groups" in message.json)
+    assert buckets[-1]["groups"][0]["key"] == "user" and buckets[-1]["groups"][0]["events"] >= 1
+    assert all(m["posts"] == m["deletes"] == 0 for m in buckets)
+
+
 def test_unknown_members_pass_through(gateway, publish):
     event = events.post(30, "hello")
     event["later"] = {"x": [1, 2.50, None, "\u00e9"]}

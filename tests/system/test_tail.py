@@ -227,12 +227,16 @@ def test_events_for_people(host, tail):
         {"id": "3", "type": "delete", "at": at, "post": {"id": "1", "user": user}},
         {"id": "4", "type": "follow", "at": at, "user": user, "target": {"id": "9", "login": "bob"}},
         {"id": "5", "type": "unfollow", "at": "x", "user": user, "target": {"id": "9", "login": "bob"}},
+        {"id": "8", "type": "user", "at": at, "user": user, "change": "created"},
+        {"id": "9", "type": "user", "at": at, "user": {"id": "9"}, "change": "updated", "members": ["login", "name", "bio"]},
+        {"id": "10", "type": "user", "at": at, "user": {"id": "9", "login": "bob", "name": "bob"}},
         {"id": "6", "type": "other"}]
     visit.say(*map(json.dumps, events))
     visit.chunk("id: 7\nevent: post\ndata: {no json\n\n").say(FOR_GOOD).end()
-    assert [program.line() for _ in range(9)] == [
+    assert [program.line() for _ in range(13)] == [
         "02:02:03 @ada (Ada", "        L), answering 7, quoting 8: Tea \\u001b[2J", "        at five",
         "02:02:03 9: x", "02:02:03 1 is deleted", "02:02:03 @ada follows @bob", "x @ada follows no more @bob",
+        "02:02:03 @ada (Ada", "        L) is new", "02:02:03 9 has another login, name and bio", "02:02:03 @bob has changed",
         '{"id": "6", "type": "other"}', "{no json"]
     program.ended(1)
 

@@ -233,11 +233,11 @@ static void test_post_becomes_state_log_entry_and_message_alike(void **state)
         id, at, id, ada, at);
     read_newest(shard, &logged);
     assert_int_equal(logged.id, id);
-    assert_int_equal(logged.previous, 0);
+    assert_int_equal(logged.previous, ada);
     assert_string_equal(logged.json, expected);
 
     assert_int_equal(redisGetReply(listener, (void **)&reply), REDIS_OK);
-    snprintf(message, sizeof(message), "%" PRIu64 " 0 %s", id, expected);
+    snprintf(message, sizeof(message), "%" PRIu64 " %" PRIu64 " %s", id, ada, expected);
     assert_string_equal(reply->element[2]->str, message);
     freeReplyObject(reply);
     redisFree(listener);
@@ -1007,6 +1007,7 @@ static void test_log_is_trimmed_by_age(void **state)
     unsigned shard = sl_id_shard(ada);
 
     (void)state;
+    core_number(&core, "DEL sluice:{%u}:log", shard); /* older entries come behind none */
     for (int i = 0; i < 250; i++)
         freeReplyObject(core_command(&core, "XADD sluice:{%u}:log %" PRIu64 "-0 p 0 e {}", shard,
                                      sl_id_first_at(clock_wall_ms() - 90000000) + (uint64_t)i));

@@ -76,14 +76,18 @@ static void expect_written(bool changed, const char *operation)
 static void do_create(const char *request)
 {
     int user = (int)draw(USERS);
+    const char *login = login_of(user);
 
     if (user_ids[user]) {
-        expect(core_create(&core, login_of(user), NULL, request), -EEXIST, "create");
+        expect(core_create(&core, login, NULL, request), -EEXIST, "create");
         return;
     }
-    expect(core_create(&core, login_of(user), "N", request), 0, "create");
+    expect(core_create(&core, login, "N", request), 0, "create");
     expect_written(true, "create");
     user_ids[user] = core.written.id;
+    event_count++;
+    if (request)
+        AGAIN(core_create(&core, login, "N", request));
 }
 
 static void do_post(const char *request)
@@ -262,7 +266,7 @@ static int user_of(const json_t *object)
 
 /* What the log says happened, told to an empty model. */
 struct story {
-    bool follows[USERS][USERS];
+    bool exists[USERS], follows[USERS][USERS];
     json_t *posts; /* id -> post, of those alive */
     size_t events, tasks;
 };
@@ -281,11 +285,18 @@ static void tell(struct story *story, const char *text, uint64_t id)
     } else if (strcmp(type, "delete") == 0) {
         assert_true(json_equal(json_object_get(story->posts, post_id), post));
         json_object_del(story->posts, post_id);
+    } else if (strcmp(type, "user") == 0) {
+        int user = user_of(json_object_get(event, "user"));
+
+        assert_false(story->exists[user]);
+        assert_int_equal(user_ids[user], id);
+        story->exists[user] = true;
     } else {
         int user = user_of(json_object_get(event, "user"));
         int target = user_of(json_object_get(event, "target"));
         bool on = strcmp(type, "follow") == 0;
 
+        assert_true(story->exists[user]);
         assert_int_not_equal(story->follows[user][target], on);
         story->follows[user][target] = on;
         story->tasks += sl_id_shard(user_ids[user]) != sl_id_shard(user_ids[target]);

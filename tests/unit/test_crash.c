@@ -147,7 +147,7 @@ static void check_story(const char *what)
     for (uint32_t shard = 0; shard < shards; shard++)
         events += core_number(&core, "XLEN sluice:{%u}:log", (unsigned)shard);
     /* hiding is told by the target's shard, too */
-    assert_int_equal(events, USERS - 1 + 8 + (sl_id_shard(users[0]) != sl_id_shard(users[1])));
+    assert_int_equal(events, USERS + USERS - 1 + 8 + (sl_id_shard(users[0]) != sl_id_shard(users[1])));
 }
 
 static enum fault_end run_and_settle(uint64_t commands, void (*act)(struct core *core))

@@ -100,8 +100,9 @@ static void append_post(struct buffer *json, uint64_t *seed)
 
 static void append_message(struct buffer *json, uint64_t *seed)
 {
-    static const char *const kinds[] = {"post", "post", "post", "delete", "follow", "hide", "late"};
-    const char *kind = kinds[next_random(seed) % 7];
+    static const char *const kinds[] = {"post",   "post", "post", "delete",
+                                        "follow", "user", "hide", "late"};
+    const char *kind = kinds[next_random(seed) % 8];
 
     buffer_clear(json);
     buffer_append_format(json, "%s{\"id\":\"77\",\"type\":\"%s\",%s",
@@ -212,7 +213,8 @@ static void test_an_event_from_bytes_is_the_one_that_was_decoded(void **state)
         event_unref(carried);
     }
     assert_true(kinds[EVENT_POST] > 0 && kinds[EVENT_DELETE] > 0 && kinds[EVENT_FOLLOW] > 0 &&
-                kinds[EVENT_HIDE] > 0 && kinds[EVENT_LATE] > 0 && with_urls > 0);
+                kinds[EVENT_USER] > 0 && kinds[EVENT_HIDE] > 0 && kinds[EVENT_LATE] > 0 &&
+                with_urls > 0);
     buffer_done(&json);
 }
 

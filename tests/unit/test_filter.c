@@ -396,16 +396,51 @@ static void test_of_follow_events_only_ids_can_be_told(void **state)
         follow_matches((struct sl_filter_text){.firehose = true, .partition = SL_SLICE("1/8")}));
 }
 
+static bool user_event_matches(struct sl_filter_text text)
+{
+    struct sl_event_view event = {.type = SL_EVENT_USER, .sample_id = 1001, .user = SL_SLICE("1")};
+
+    if (!text.types.data)
+        text.types = SL_SLICE("post,delete,follow,unfollow,user");
+    return try_match_once(try_filter(text), &event);
+}
+
+static void test_what_changes_of_a_user_is_found_by_id(void **state)
+{
+    (void)state;
+    assert_true(user_event_matches((struct sl_filter_text){.firehose = true}));
+    assert_true(
+        user_event_matches((struct sl_filter_text){.firehose = true, .types = SL_SLICE("user")}));
+    assert_true(user_event_matches((struct sl_filter_text){.follow = SL_SLICE("9,1")}));
+    assert_true(user_event_matches(
+        (struct sl_filter_text){.follow = SL_SLICE("1"), .types = SL_SLICE("user")}));
+    assert_true(
+        user_event_matches((struct sl_filter_text){.follow = SL_SLICE("1"), .authors_only = true}));
+    assert_true(user_event_matches((struct sl_filter_text){.rule = SL_SLICE("from:1 -x")}));
+    assert_true(
+        user_event_matches((struct sl_filter_text){.firehose = true, .language = SL_SLICE("en")}));
+    assert_false(user_event_matches(
+        (struct sl_filter_text){.firehose = true, .types = SL_SLICE("post,follow")}));
+    assert_false(user_event_matches((struct sl_filter_text){.follow = SL_SLICE("2,@alice")}));
+    assert_false(user_event_matches((struct sl_filter_text){.rule = SL_SLICE("to:1")}));
+    assert_false(user_event_matches((struct sl_filter_text){.rule = SL_SLICE("from:@alice")}));
+    assert_false(user_event_matches((struct sl_filter_text){.track = SL_SLICE("alice")}));
+    assert_false(user_event_matches(
+        (struct sl_filter_text){.firehose = true, .partition = SL_SLICE("1/8")}));
+}
+
 static void test_types_choose_events_and_are_posts_and_deletes_by_default(void **state)
 {
     struct sl_event_view post = try_post("x"), follow = follow_event(SL_EVENT_FOLLOW),
-                         unfollow = follow_event(SL_EVENT_UNFOLLOW);
+                         unfollow = follow_event(SL_EVENT_UNFOLLOW),
+                         user = {.type = SL_EVENT_USER, .user = SL_SLICE("1")};
     struct sl_filter *filter = TRY_FILTER(.firehose = true);
 
     (void)state;
     assert_int_equal(sl_filter_types(filter), 1u << SL_EVENT_POST | 1u << SL_EVENT_DELETE);
     assert_true(try_match(filter, &post));
     assert_false(try_match(filter, &follow));
+    assert_false(try_match(filter, &user));
     sl_filter_unref(filter);
     filter = TRY_FILTER(.firehose = true, .types = SL_SLICE(" unfollow ，unfollow"));
     assert_int_equal(sl_filter_types(filter), 1u << SL_EVENT_UNFOLLOW);
@@ -506,6 +541,7 @@ int main(void)
         cmocka_unit_test(test_authors_only_are_ids),
         cmocka_unit_test(test_a_user_is_named_by_the_same_rule_everywhere),
         cmocka_unit_test(test_of_follow_events_only_ids_can_be_told),
+        cmocka_unit_test(test_what_changes_of_a_user_is_found_by_id),
         cmocka_unit_test(test_types_choose_events_and_are_posts_and_deletes_by_default),
         cmocka_unit_test(test_kinds_tell_which_permissions_a_filter_takes),
         cmocka_unit_test(test_filters_of_equal_meaning_have_equal_keys),

@@ -210,7 +210,8 @@ static void test_messages_show_what_is_wrong_and_what_would_be_right(void **stat
             "unknown operator 'colour:' at character 5: tea ^colour:red; to look for such a word, "
             "quote it",
             .rule = SL_SLICE("tea colour:red"));
-    MESSAGE("bad_types", "unknown event type 'likes'; there are post, delete, follow, unfollow",
+    MESSAGE("bad_types",
+            "unknown event type 'likes'; there are post, delete, follow, unfollow, user",
             .firehose = true, .types = SL_SLICE("post,likes"));
     MESSAGE("bad_follow", "follow item is neither an id nor a login 'b/c'",
             .follow = SL_SLICE("a,b/c"));

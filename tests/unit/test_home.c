@@ -253,6 +253,34 @@ static void test_watchers_get_the_types_they_ask_for(void **state)
     expect_seen(&b, "loaded 7 ");
 }
 
+static void test_what_changes_of_a_user_goes_where_the_posts_go(void **state)
+{
+    static const char *const users[] = {"ada", "bob", "cyd", "dan"};
+    char json[128];
+
+    (void)state;
+    assert_int_equal(try_watch(&a, "ada", 1u << SL_EVENT_USER), 0);
+    watch(&b, "ada");
+    loaded(0, "bob", "cyd", NULL);
+    graph(5, "mute", "ada", "cyd");
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 4; i++) {
+            struct event *event;
+
+            snprintf(json, sizeof(json),
+                     "{\"id\":\"%d\",\"type\":\"user\",\"user\":{\"id\":\"%s\"}}",
+                     10 * round + 10 + i, users[i]);
+            event = event_of((uint64_t)(10 * round + 10 + i), json);
+            assert_int_equal(home_wants(&a.watch, event), i == 0 || (i == 1 && round == 0));
+            assert_false(home_wants(&b.watch, event));
+            pass_take(event);
+        }
+        graph((uint64_t)(16 + 10 * round), "unfollow", "ada", "bob");
+    }
+    expect_seen(&a, "loaded 10 11 20 ");
+    expect_seen(&b, "loaded ");
+}
+
 static void audience(uint64_t id, const char *kind, uint64_t post_id, const char *user,
                      const char *audience)
 {
@@ -778,6 +806,7 @@ int main(void)
         HOME_TEST(test_follow_and_unfollow_change_a_loaded_feed),
         HOME_TEST(test_own_posts_stay_whoever_is_unfollowed),
         HOME_TEST(test_watchers_get_the_types_they_ask_for),
+        HOME_TEST(test_what_changes_of_a_user_goes_where_the_posts_go),
         HOME_TEST(test_restricted_posts_reach_those_they_are_for),
         HOME_TEST(test_deletions_of_restricted_posts_reach_whom_the_posts_did),
         HOME_TEST(test_who_hides_or_is_muted_is_not_shown),

@@ -177,7 +177,7 @@ static void print_request(const struct stream_request *request, struct buffer *t
     static const char *const formats[] = {"websocket", "ndjson", "delimited", "sse"};
     static const char *const sinces[] = {"now", "id", "time", "unusable"};
     char cursor[SL_CURSOR_TEXT_SIZE];
-    static const char *const types[] = {"post", "delete", "follow", "unfollow", NULL};
+    static const char *const types[] = {"post", "delete", "follow", "unfollow", "user", NULL};
     static const char *const kinds[] = {"firehose", "sample", "selective", NULL};
 
     buffer_append_format(text, "%s %s\n", streams[request->stream], formats[request->format]);

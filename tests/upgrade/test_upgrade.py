@@ -166,6 +166,27 @@ def test_revocations_are_passed_over(world):
         assert stream.next()["id"] == posted
 
 
+def test_changes_of_users_are_passed_over(world):
+    """The old gateway counts them as what it does not know; its streams lack nothing else, live or out of the log."""
+    old, new = world.gateway(True), world.gateway(False)
+    first = world.old.run("post", "--user", "u0", "first")
+    with old.stream(ALL_TYPES + f"&since={int(first) - 1}") as before, new.stream(f"{ALL_TYPES},user&since={first}") as told:
+        assert before.next()["id"] == first
+        made = world.new.run("user", "add", "newcomer")
+        world.new.run("user", "rename", "u0", "Another")
+        world.old.run("user", "rename", "u1", "Untold")
+        posts = [cli.run("post", "--user", who, "behind it") for cli in (world.old, world.new) for who in ("newcomer", "u0")]
+        world.old.run("follow", "newcomer", "u0")
+        assert [message["id"] for message in before.until(posts[-1])] == posts
+        got = told.until(lambda message: message.type == "follow")
+        assert [message.type for message in got] == ["user", "user"] + ["post"] * 4 + ["follow"]
+        assert got[0]["id"] == made and got[1]["user"]["name"] == "Another"
+        assert old.metrics()['sluice_events_refused_total{reason="invalid"}'] == 2
+    with old.stream(ALL_TYPES + f"&since={int(first) - 1}") as again:
+        assert [again.next()["id"] for _ in range(5)] == [first, *posts]
+    assert Api(old, made).get("/v1/users/me")["login"] == "newcomer"
+
+
 def wait_for_more(keepers):
     goals = [(keeper, len(keeper.seen) + EVENTS) for keeper in keepers]
     eventually(lambda: all(len(keeper.seen) >= goal for keeper, goal in goals), "events have come", 60)

@@ -269,9 +269,10 @@ def lines(text):
 
 
 def logged(world, after):
-    """The events of the log behind this id, as they are there: by id. Not those that only gateways are told."""
+    """The events of the log behind this id, as they are there: by id. Not those that only gateways are told,
+    nor those that the old programs do not know."""
     return {int(entry): fields["e"].encode() for entry, fields in world.redis.entries()
-            if int(entry) > after and '"type":"late"' not in fields["e"][:80]}
+            if int(entry) > after and not any(f'"type":"{kind}"' in fields["e"][:80] for kind in ("late", "user"))}
 
 
 def milliseconds(event_id):

@@ -12,8 +12,8 @@ const load = createRequire(path.resolve(packages, 'package.json'));
 const { parse } = load('yaml');
 const { compile } = load('json-schema-to-typescript');
 
-const GIVEN = ['PostEvent', 'DeleteEvent', 'FollowEvent', 'UnfollowEvent', 'ReducedEvent', 'Gap', 'Warning', 'Skipped',
-  'Counts', 'Trends'];
+const GIVEN = ['PostEvent', 'DeleteEvent', 'FollowEvent', 'UnfollowEvent', 'UserEvent', 'ReducedEvent', 'Gap', 'Warning',
+  'Skipped', 'Counts', 'Trends'];
 
 const all = parse(readFileSync(path.join(here, '../../../docs/asyncapi.yaml'), 'utf8')).components.schemas;
 const text = JSON.stringify({ definitions: all }).replaceAll('#/components/schemas/', '#/definitions/');

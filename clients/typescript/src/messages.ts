@@ -1,19 +1,29 @@
 // Made of docs/asyncapi.yaml by scripts/types.mjs.
 
 export type Message =
-  PostEvent | DeleteEvent | FollowEvent | UnfollowEvent | ReducedEvent | Gap | Warning | Skipped | Counts | Trends;
+  | PostEvent
+  | DeleteEvent
+  | FollowEvent
+  | UnfollowEvent
+  | UserEvent
+  | ReducedEvent
+  | Gap
+  | Warning
+  | Skipped
+  | Counts
+  | Trends;
 /**
- * As the producer wrote it; the social core writes text.
+ * As the producer wrote it; the social core writes strings.
  */
 export type EventId = string | number;
 /**
- * An id; while a shard is behind, with the ids up to which some shards are complete. Opaque to clients.
+ * An id; while a shard is behind, followed by the ids up to which some shards are complete. Opaque to clients.
  *
  */
 export type Position = string;
 export type Time = string;
 /**
- * A number below 2^53 as text, which grows with time; of an event, the cursor.
+ * A number below 2^53 as a string. Ids grow with time; the id of an event is a cursor.
  */
 export type Id = string;
 export type Warning =
@@ -21,7 +31,7 @@ export type Warning =
       type: 'warning';
       code: 'behind';
       /**
-       * So many behind the head.
+       * How many events the client is behind.
        */
       events: number;
       ms: number;
@@ -36,15 +46,27 @@ export type Warning =
   | {
       type: 'warning';
       /**
-       * Nobody has a login that the filter names.
+       * The filter has a login that no user has.
        */
       code: 'unknown_user';
       message: string;
       param: string;
       /**
-       * Of the subscription, on `/v1/stream`.
+       * The id of the subscription, on `/v1/stream`.
        */
       id?: RuleId;
+    }
+  | {
+      type: 'warning';
+      /**
+       * The stream ends with its token, unless the token is replaced.
+       */
+      code: 'token_expiring';
+      message: string;
+      /**
+       * The time until then.
+       */
+      ms: number;
     };
 export type FilterWarningCode = 'operator_word' | 'box_at_sea' | 'unknown_language';
 export type RuleId = string;
@@ -53,11 +75,11 @@ export interface PostEvent {
   id: EventId;
   type: 'post';
   /**
-   * It comes behind events with greater ids.
+   * The event comes after events with greater ids.
    */
   late?: true;
   /**
-   * Of a late event; where its receiver stands.
+   * In a late event: the cursor of the client.
    */
   cursor?: Position;
   at?: Time;
@@ -65,8 +87,8 @@ export interface PostEvent {
   [k: string]: unknown;
 }
 /**
- * As the social core writes it. Other members, of producers that publish by themselves, are passed on
- * as they are.
+ * As the social core writes it. Other members, from producers that publish without the core, are passed on
+ * unchanged.
  *
  */
 export interface Post {
@@ -109,7 +131,7 @@ export interface User {
   [k: string]: unknown;
 }
 /**
- * Of a post that is not public `post` alone.
+ * For a post that is not public, only `post`.
  */
 export interface Reference {
   post: string;
@@ -121,11 +143,11 @@ export interface DeleteEvent {
   id: EventId;
   type: 'delete';
   /**
-   * It comes behind events with greater ids.
+   * The event comes after events with greater ids.
    */
   late?: true;
   /**
-   * Of a late event; where its receiver stands.
+   * In a late event: the cursor of the client.
    */
   cursor?: Position;
   at?: Time;
@@ -142,11 +164,11 @@ export interface FollowEvent {
   id: EventId;
   type: 'follow';
   /**
-   * It comes behind events with greater ids.
+   * The event comes after events with greater ids.
    */
   late?: true;
   /**
-   * Of a late event; where its receiver stands.
+   * In a late event: the cursor of the client.
    */
   cursor?: Position;
   at?: Time;
@@ -158,11 +180,11 @@ export interface UnfollowEvent {
   id: EventId;
   type: 'unfollow';
   /**
-   * It comes behind events with greater ids.
+   * The event comes after events with greater ids.
    */
   late?: true;
   /**
-   * Of a late event; where its receiver stands.
+   * In a late event: the cursor of the client.
    */
   cursor?: Position;
   at?: Time;
@@ -170,23 +192,52 @@ export interface UnfollowEvent {
   target: User;
   [k: string]: unknown;
 }
-/**
- * What is there is as in the whole event; something that this has is missing.
- */
-export interface ReducedEvent {
-  id: EventId;
-  type: 'post' | 'delete' | 'follow' | 'unfollow';
+export interface UserEvent {
   /**
-   * It comes behind events with greater ids.
+   * For a new user: the user's id.
+   */
+  id: EventId;
+  type: 'user';
+  /**
+   * The event comes after events with greater ids.
    */
   late?: true;
   /**
-   * Of a late event; where its receiver stands.
+   * In a late event: the cursor of the client.
    */
   cursor?: Position;
   at?: Time;
   /**
-   * A deletion's has its `id`.
+   * The user after the change.
+   */
+  user: User;
+  /**
+   * `created` or `updated`; other producers may use other words.
+   */
+  change?: string;
+  /**
+   * With `updated`: what is different. GET /v1/users/{user} has the profile (`bio`, `avatar`, `fields`).
+   */
+  members?: string[];
+  [k: string]: unknown;
+}
+/**
+ * The members present are those of the whole event; at least one is missing.
+ */
+export interface ReducedEvent {
+  id: EventId;
+  type: 'post' | 'delete' | 'follow' | 'unfollow' | 'user';
+  /**
+   * The event comes after events with greater ids.
+   */
+  late?: true;
+  /**
+   * In a late event: the cursor of the client.
+   */
+  cursor?: Position;
+  at?: Time;
+  /**
+   * In a deletion it has its `id`.
    */
   post?: {
     [k: string]: unknown;
@@ -197,6 +248,7 @@ export interface ReducedEvent {
   target?: {
     [k: string]: unknown;
   };
+  change?: string;
   [k: string]: unknown;
 }
 export interface Gap {
@@ -210,36 +262,36 @@ export interface Gap {
    */
   to: Id;
   /**
-   * They have left the log; a failover of Redis has lost them; the log cannot be read there; they
-   * were published without the log and are not in memory any more; they came late, below the plain
-   * id that the client came with.
+   * In this order: the events were trimmed from the log; a failover of Redis lost them; the log cannot be read there; they
+   * were published without the log and are no longer in memory; they came late, below the plain
+   * id from which the client resumed.
    *
    */
   reason: 'retention' | 'rewound' | 'redis' | 'unlogged' | 'late';
   /**
-   * With more than one shard; of the others nothing is missing there.
+   * With more than one shard, the shard that the gap is about; the others are complete.
    */
   shard?: number;
 }
 export interface Skipped {
   type: 'skipped';
   /**
-   * The cursor; the last of the window.
+   * The cursor; with `max_rate` the last id of the window.
    */
-  id: Id;
+  id: Position;
   /**
-   * Posts.
+   * The number of posts left out.
    */
   events: number;
   /**
-   * Not of the window but by itself.
+   * Present if the message is about a single post that belongs to no window any more.
    */
   reason?: 'late' | 'unlogged';
 }
 export interface Counts {
   type: 'counts';
   /**
-   * The last before `end`; the cursor. A bucket that is running has none.
+   * The last id before `end`; the cursor. The current bucket has none.
    */
   id?: Id;
   start: Time;
@@ -250,11 +302,11 @@ export interface Counts {
   posts: number;
   deletes: number;
   /**
-   * Different authors of posts; beyond 256 with a standard error of 1.6 %.
+   * The number of different authors of posts; beyond 256 with a standard error of 1.6 %.
    */
   users: number;
   /**
-   * With `by`; the largest first.
+   * With `by`, the groups, the largest first.
    *
    * @maxItems 1000
    */
@@ -262,24 +314,24 @@ export interface Counts {
     key: string;
     posts?: number;
     /**
-     * In place of `posts`
+     * With `by=type`, instead of `posts`.
      */
     events?: number;
   }[];
   /**
-   * With `by`; what the groups do not name.
+   * With `by`, what is not in any of the groups.
    */
   other?: number;
   /**
-   * It was told before
+   * How many times this bucket was sent before and has changed since.
    */
   revision?: number;
   /**
-   * Something of it is missing
+   * Events of the bucket are missing; a `gap` message says which.
    */
   gap?: true;
   /**
-   * It is running.
+   * The bucket is the current one.
    */
   partial?: true;
 }
@@ -290,7 +342,7 @@ export interface Trends {
    */
   id: Id;
   /**
-   * Of the window.
+   * The beginning of the window.
    */
   start: Time;
   /**
@@ -299,15 +351,15 @@ export interface Trends {
   end: Time;
   of: 'hashtags' | 'words' | 'links' | 'users' | 'cashtags';
   /**
-   * The whole window, and the one before it, have been seen.
+   * Whether the whole window and the one before it have been seen.
    */
   complete: boolean;
   /**
-   * By how much `posts` may be wrong; other terms have no more.
+   * The maximum error of `posts`; terms that are not listed have at most this many posts.
    */
   error: number;
   /**
-   * The greatest score first.
+   * The terms, the highest score first.
    *
    * @maxItems 100
    */
@@ -316,15 +368,15 @@ export interface Trends {
     posts: number;
     users: number;
     /**
-     * The users of the window before.
+     * The number of users in the window before.
      */
     before: number;
     /**
-     * Standard deviations above what was expected, to a tenth.
+     * How many standard deviations `users` is above the expected value, to a tenth.
      */
     score: number;
     /**
-     * Users of each twelfth of the window, the oldest first.
+     * The number of users in each twelfth of the window, the oldest first.
      *
      * @minItems 12
      * @maxItems 12
@@ -332,11 +384,11 @@ export interface Trends {
     past: [number, number, number, number, number, number, number, number, number, number, number, number];
   }[];
   /**
-   * It was told before, and comes again, for so many times.
+   * How many times this message was sent before and has changed since.
    */
   revision?: number;
   /**
-   * Something of the window is missing.
+   * Events of the window are missing.
    */
   gap?: true;
 }

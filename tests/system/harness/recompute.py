@@ -187,6 +187,8 @@ class Filter:
         if event["type"] in ("follow", "unfollow"):
             return self.everything or event["user"]["id"] in self.follow or \
                 event["target"]["id"] in self.follow
+        if event["type"] == "user":
+            return self.everything or event["user"]["id"] in self.follow
         post = event["post"]
         if post.get("audience", "public") != "public":
             return False

@@ -69,7 +69,10 @@ class Database:
                       key=lambda entry: int(entry[0]))
 
     def log(self, owner=None):
-        """The same, of the events what they say."""
+        """The same, of the events what they say; but for those of users, which no client gets unasked."""
+        return [event for event in self.log_with_users(owner) if event["type"] != "user"]
+
+    def log_with_users(self, owner=None):
         return [json.loads(fields["e"]) for _, fields in self.entries(owner)]
 
     def publish(self, message, shard=0):

@@ -50,6 +50,18 @@ class FollowEvent(TypedDict):
     target: User
 
 
+class UserEvent(TypedDict):
+    """A user is new (`created`), or has changed (`updated`): then `members` says what."""
+    type: Literal["user"]
+    id: str
+    at: NotRequired[str]
+    user: User
+    change: NotRequired[str]
+    members: NotRequired[list[str]]
+    late: NotRequired[bool]
+    cursor: NotRequired[str]
+
+
 class Gap(TypedDict):
     """Events behind `from`, up to and including `to`, that nobody can give any more."""
     type: Literal["gap"]
@@ -94,4 +106,4 @@ class Skipped(TypedDict):
     events: int
 
 
-Message = PostEvent | FollowEvent | Gap | Warning | Counts | Trends | Skipped
+Message = PostEvent | FollowEvent | UserEvent | Gap | Warning | Counts | Trends | Skipped
