@@ -179,10 +179,8 @@ static int parse_languages(struct sl_parse *parse, struct sl_slice languages)
 static int parse_types(struct sl_parse *parse, struct sl_slice types, unsigned *ret_types)
 {
     static const char *const names[] = {
-        [SL_EVENT_POST] = "post",
-        [SL_EVENT_DELETE] = "delete",
-        [SL_EVENT_FOLLOW] = "follow",
-        [SL_EVENT_UNFOLLOW] = "unfollow",
+        [SL_EVENT_POST] = "post",     [SL_EVENT_DELETE] = "delete",
+        [SL_EVENT_FOLLOW] = "follow", [SL_EVENT_UNFOLLOW] = "unfollow",
         [SL_EVENT_USER] = "user",
     };
     const size_t count = sizeof(names) / sizeof(names[0]);

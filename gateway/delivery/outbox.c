@@ -329,8 +329,9 @@ static int make_entry(struct outbox *outbox, const struct sl_cursor *head, struc
     return measure(outbox, entry, tail);
 }
 
-int outbox_append(struct outbox *outbox, struct event *event, const struct sl_cursor *head,
-                  struct sl_slice tail, uint64_t now_ms)
+/* With these of its members. */
+static int append(struct outbox *outbox, struct event *event, uint64_t fields,
+                  const struct sl_cursor *head, struct sl_slice tail, uint64_t now_ms)
 {
     const struct outbox_settings *settings = &outbox->settings;
     struct outbox_entry entry = {.bytes_before = outbox->bytes,
@@ -343,9 +344,8 @@ int outbox_append(struct outbox *outbox, struct event *event, const struct sl_cu
            (settings->format == FORMAT_NDJSON && settings->encoding == ENCODING_NONE));
     if (make_room(outbox) < 0)
         return -ENOMEM;
-    entry.event = settings->fields == EVENT_FIELDS_FULL
-                      ? event_ref(event)
-                      : reducer_reduce(settings->reducer, event, settings->fields);
+    entry.event = fields == EVENT_FIELDS_FULL ? event_ref(event)
+                                              : reducer_reduce(settings->reducer, event, fields);
     if (entry.event && entry.event->json.size == 0 && event->kind != EVENT_KEEPALIVE) {
         /* nothing is said of it, in a dialect */
         entry_done(&entry);
@@ -361,6 +361,17 @@ int outbox_append(struct outbox *outbox, struct event *event, const struct sl_cu
     outbox->bytes += entry.size;
     *entry_at(outbox, outbox->next - 1) = entry;
     return 0;
+}
+
+/* Who is set aside between two messages of one event gets both again. */
+int outbox_append(struct outbox *outbox, struct event *event, const struct sl_cursor *head,
+                  struct sl_slice tail, uint64_t now_ms)
+{
+    const struct outbox_settings *settings = &outbox->settings;
+    uint64_t second = reducer_second(settings->reducer, event, settings->fields);
+    int r = append(outbox, event, settings->fields, head, tail, now_ms);
+
+    return r == 0 && second ? append(outbox, event, second, head, tail, now_ms) : r;
 }
 
 static uint64_t events_between(const struct outbox *outbox, uint64_t from, uint64_t to)

@@ -63,6 +63,18 @@ static struct event *make(struct reducer *reducer, struct event *event, uint64_t
     return reduction;
 }
 
+uint64_t reducer_second(const struct reducer *reducer, const struct event *event, uint64_t fields)
+{
+    const struct dialect *dialect;
+    uint64_t options;
+
+    if (!(fields & EVENT_FIELDS_DIALECT))
+        return 0;
+    dialect = (*reducer->dialects)[event_fields_dialect(fields)];
+    options = dialect->second ? dialect->second(event, event_fields_options(fields)) : 0;
+    return options ? event_fields_of_dialect(event_fields_dialect(fields), options) : 0;
+}
+
 struct event *reducer_reduce(struct reducer *reducer, struct event *event, uint64_t fields)
 {
     struct event *reduction;

@@ -28,7 +28,10 @@ struct reducer {
 /* Nobody is owed any of them. */
 void reducer_done(struct reducer *reducer);
 
-/* The event with these members only (front/event_fields.h; not all of them), and a message of ours as
- * it is; or both as a dialect says them, without a byte if it does not. The caller owns one
+/* The event with these members only (front/event_fields.h; not all of them), and a message of ours
+ * as it is; or both as a dialect says them, without a byte if it does not. The caller owns one
  * reference; NULL: out of memory. */
 struct event *reducer_reduce(struct reducer *reducer, struct event *event, uint64_t fields);
+
+/* What to reduce it to once more, for a dialect that may say it as two messages; 0: it does not. */
+uint64_t reducer_second(const struct reducer *reducer, const struct event *event, uint64_t fields);

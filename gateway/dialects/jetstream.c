@@ -35,14 +35,15 @@ static int find_token(const struct dialect_request *request, struct sl_slice *re
 
 /* --- what is asked for ----------------------------------------------------------------------- */
 
-/* Where nothing can come, a type of which there is little. */
+/* What is said of users comes whatever the collections are. */
 static struct sl_slice types_of(unsigned collections)
 {
     bool has_follows = collections & 1u << JETSTREAM_FOLLOW;
 
     if (!(collections & ~(1u << JETSTREAM_FOLLOW)))
-        return has_follows ? SL_SLICE("follow,unfollow") : SL_SLICE("unfollow");
-    return has_follows ? SL_SLICE("post,delete,follow,unfollow") : SL_SLICE("post,delete");
+        return has_follows ? SL_SLICE("follow,unfollow,user") : SL_SLICE("user");
+    return has_follows ? SL_SLICE("post,delete,follow,unfollow,user")
+                       : SL_SLICE("post,delete,user");
 }
 
 /* A time that is still to come is now; one before everything, the beginning. */
@@ -141,6 +142,7 @@ const struct dialect jetstream = {
     .max_keepalive_ms = 30000,
     .find_token = find_token,
     .render = jetstream_render,
+    .second = jetstream_second,
     .hear = hear,
     .complaint_code = WEBSOCKET_CLOSE_POLICY,
     .refuse = refuse,

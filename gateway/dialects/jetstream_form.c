@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "gateway/dialects/dag_cbor.h"
@@ -282,19 +283,98 @@ static int append_commit(enum jetstream_collection collection, const struct even
     return r;
 }
 
+/* --- users ----------------------------------------------------------------------------------- */
+
+static bool is_created(const json_t *json)
+{
+    return sl_slice_is(event_json_text(json, "change"), "created");
+}
+
+/* Whoever does not say what has changed may have changed that. */
+static bool has_new_login(const json_t *json)
+{
+    const json_t *members = json_object_get(json, "members"), *name;
+    size_t i;
+
+    if (!json_is_array(members))
+        return true;
+    json_array_foreach(members, i, name)
+    {
+        if (json_is_string(name) && strcmp(json_string_value(name), "login") == 0)
+            return true;
+    }
+    return false;
+}
+
+static json_t *handle_of(const json_t *user)
+{
+    struct buffer text = BUFFER_INIT;
+
+    jetstream_append_handle(event_json_text(user, "login"), &text);
+    return text_take(&text);
+}
+
+/* NULL: out of memory; null: there is nothing to say. */
+static json_t *body_of_user(const struct event *event, const json_t *json, bool is_account)
+{
+    const json_int_t sequence = (json_int_t)(event->id ? event->id : event->view.sample_id);
+    uint64_t ms = event->id ? sl_id_time_ms(event->id) : clock_wall_ms();
+
+    if (is_account)
+        return is_created(json)
+                   ? json_pack("{s:b,s:o,s:I,s:o}", "active", true, "did", did_of(event->view.user),
+                               "seq", sequence, "time", time_of(ms))
+                   : json_null();
+    return is_created(json) || has_new_login(json)
+               ? json_pack("{s:o,s:o,s:I,s:o}", "did", did_of(event->view.user), "handle",
+                           handle_of(json_object_get(json, "user")), "seq", sequence, "time",
+                           time_of(ms))
+               : json_null();
+}
+
+/* Who has the first of two messages has not come as far as the event. */
+static int append_user(const struct event *event, bool is_account, uint32_t shards,
+                       struct buffer *text)
+{
+    const char *kind = is_account ? "account" : "identity";
+    json_t *json = event_json_read(event);
+    json_t *body = json ? body_of_user(event, json, is_account) : NULL, *message;
+    uint64_t position = position_of(event);
+    int r = body ? 0 : -ENOMEM;
+
+    if (body && !json_is_null(body)) {
+        if (!is_account && is_created(json))
+            position--;
+        message =
+            json_pack("{s:o,s:I,s:s,s:O}", "did", did_of(event->view.user), "time_us",
+                      (json_int_t)jetstream_time_us(position, shards), "kind", kind, kind, body);
+        r = message ? event_json_append(message, 0, text) : -ENOMEM;
+        json_decref(message);
+    }
+    json_decref(json);
+    json_decref(body);
+    return r;
+}
+
+uint64_t jetstream_second(const struct event *event, uint64_t options)
+{
+    return event->kind == EVENT_USER ? options | JETSTREAM_ACCOUNT : 0;
+}
+
+/* --- all ------------------------------------------------------------------------------------- */
+
 int jetstream_render(const struct event *event, uint64_t options, struct buffer *ret_text)
 {
     uint32_t max_bytes = (uint32_t)(options >> 16), shards = options >> 8 & 0xff;
     size_t before = ret_text->size;
-    enum jetstream_collection collection;
-    int r;
+    int r = 0;
 
-    if (event->kind > EVENT_UNFOLLOW)
+    if (!event_is_for_clients(event))
         return 0;
-    collection = collection_of(event);
-    if (!(options & 1u << collection))
-        return 0;
-    r = append_commit(collection, event, shards, ret_text);
+    if (event->kind == EVENT_USER)
+        r = append_user(event, options & JETSTREAM_ACCOUNT, shards, ret_text);
+    else if (options & 1u << collection_of(event))
+        r = append_commit(collection_of(event), event, shards, ret_text);
     if (r == 0 && max_bytes > 0 && ret_text->size - before > max_bytes)
         ret_text->size = before;
     return r;

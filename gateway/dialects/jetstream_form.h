@@ -2,8 +2,10 @@
  *
  * A post is a commit that creates a record of app.bsky.feed.post; of app.bsky.feed.repost, if it
  * only repeats another; to follow somebody, one of app.bsky.graph.follow. A deletion is a commit
- * that deletes it. The CID of a record is that of its DAG-CBOR. Of a post that another one refers
- * to the record is not at hand: there it is the CID of the post's URI, of raw bytes.
+ * that deletes it. Of a new user there are two messages, of the identity and of the account, and of
+ * another login one, of the identity. The CID of a record is that of its DAG-CBOR. Of a post that
+ * another one refers to the record is not at hand: there it is the CID of the post's URI, of raw
+ * bytes.
  *
  * Messages of ours have no counterpart. */
 #pragma once
@@ -27,6 +29,11 @@ static inline uint64_t jetstream_options(unsigned collections, uint32_t max_byte
     return (uint64_t)max_bytes << 16 | (uint64_t)(shards & 0xff) << 8 | collections;
 }
 
+/* One that says of a new user the account; without it, the identity. */
+enum { JETSTREAM_ACCOUNT = 1 << 7 };
+_Static_assert(1 << JETSTREAM_COLLECTIONS <= JETSTREAM_ACCOUNT, "beside the collections");
+
 const char *jetstream_collection_name(enum jetstream_collection collection);
 
 int jetstream_render(const struct event *event, uint64_t options, struct buffer *ret_text);
+uint64_t jetstream_second(const struct event *event, uint64_t options);

@@ -6,10 +6,12 @@
 
 #include <string.h>
 
+#include "filters/ascii.h"
 #include "src/model/id.h"
 
 #define OURS SL_SLICE("did:sluice:")
 
+enum { LABEL_MAX_BYTES = 63, HANDLE_MAX_BYTES = 253 };
 enum { DID_MAX_BYTES = 2048, US_PER_MS = 1000, TID_CLOCK_BITS = 10, TID_DIGIT_BITS = 5 };
 
 /* --- names ----------------------------------------------------------------------------------- */
@@ -68,6 +70,55 @@ static bool is_did(struct sl_slice text)
             return false;
     }
     return is_plain(text.data[text.size - 1]);
+}
+
+/* A part of a host name, where `hyphen` stands for one. */
+static bool is_label(struct sl_slice text, char hyphen)
+{
+    if (text.size == 0 || text.size > LABEL_MAX_BYTES || !is_alphanumeric(text.data[0]) ||
+        !is_alphanumeric(text.data[text.size - 1]))
+        return false;
+    for (size_t i = 0; i < text.size; i++) {
+        if (!is_alphanumeric(text.data[i]) && text.data[i] != hyphen)
+            return false;
+    }
+    return true;
+}
+
+/* https://atproto.com/specs/handle: two parts or more, the last of which begins with a letter. */
+static bool is_handle(struct sl_slice text)
+{
+    size_t count = 0;
+    struct sl_slice label = text;
+
+    if (text.size > HANDLE_MAX_BYTES)
+        return false;
+    for (const char *dot = text.data; dot; count++) {
+        dot = memchr(label.data, '.', label.size);
+        if (!is_label(dot ? sl_slice(label.data, (size_t)(dot - label.data)) : label, '-'))
+            return false;
+        if (dot)
+            label = sl_slice_from(label, (size_t)(dot - label.data) + 1);
+    }
+    return count >= 2 && !(label.data[0] >= '0' && label.data[0] <= '9');
+}
+
+static void append_lower(struct sl_slice login, struct buffer *text)
+{
+    for (size_t i = 0; i < login.size; i++)
+        buffer_append_char(text, login.data[i] == '_' ? '-' : sl_ascii_lower(login.data[i]));
+}
+
+void jetstream_append_handle(struct sl_slice login, struct buffer *text)
+{
+    if (is_handle(login)) {
+        append_lower(login, text);
+    } else if (is_label(login, '_')) {
+        append_lower(login, text);
+        buffer_append_str(text, ".sluice.invalid");
+    } else {
+        buffer_append_str(text, "handle.invalid");
+    }
 }
 
 void jetstream_append_did(struct sl_slice user, struct buffer *text)

@@ -16,6 +16,11 @@ void jetstream_append_did(struct sl_slice user, struct buffer *text);
 /* The user whose DID this is, appended. false: it is no DID. */
 bool jetstream_append_user(struct sl_slice did, struct buffer *user);
 
+/* A handle is a host name. A login that is one is itself; another that can be part of one, with
+ * hyphens for its underscores, stands before `.sluice.invalid`; of any other it is
+ * `handle.invalid`, which means that none is known. In lower case. */
+void jetstream_append_handle(struct sl_slice login, struct buffer *text);
+
 /* The key of a record that is named by a user: the id, where bytes that a key cannot have are
  * escaped by ~. */
 void jetstream_append_key(struct sl_slice user, struct buffer *text);

@@ -136,6 +136,9 @@ struct dialect {
     /* Appends what a client gets instead of the event, or of a message of ours: JSON, or with
      * Server-Sent Events the whole block. Nothing: the client is not told. 0; -ENOMEM. */
     int (*render)(const struct event *event, uint64_t options, struct buffer *ret_text);
+    /* The options by which render() says the second message of an event that is two; 0: it is one.
+     * NULL: all are. */
+    uint64_t (*second)(const struct event *event, uint64_t options);
     /* Of streams that have the rules which their subject keeps: may one begin with these? 0;
      * -EPROTO: *refusal. */
     int (*check_rules)(const struct subject_rules *rules, struct http_refusal *refusal);

@@ -20,6 +20,7 @@ POSTS, REPOSTS, FOLLOWS = "app.bsky.feed.post", "app.bsky.feed.repost", "app.bsk
 DID = re.compile(r"did:[a-z]+:[A-Za-z0-9._:%-]*[A-Za-z0-9._-]")
 TID = re.compile(r"[2-7a-j][2-7a-z]{12}")
 NSID = re.compile(r"[a-zA-Z]([a-zA-Z0-9-]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)+\.[a-zA-Z][a-zA-Z0-9]*")
+HANDLE = re.compile(r"([a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?\.)+[a-zA-Z]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?")
 RKEY = re.compile(r"[A-Za-z0-9_.:~-]{1,512}")
 CID = re.compile(r"baf[ky]rei[a-z2-7]{52}")
 
@@ -63,10 +64,12 @@ def cid(codec, data):
 
 
 class Client:
-    def __init__(self, gateway, query="", headers=None, **token):
+    def __init__(self, gateway, query="", headers=None, extensions="", **token):
         jwt = gateway.token(**token)
         if headers is None:
             headers = {"Authorization": f"Bearer {jwt}"}
+        if extensions:
+            headers["Sec-WebSocket-Extensions"] = extensions
         self.socket = RawWebSocket(gateway.port, f"/subscribe?{query}".replace("$TOKEN", jwt), headers)
 
     def say(self, **message):
@@ -75,19 +78,35 @@ class Client:
     def update(self, **payload):
         self.say(type="options_update", payload=payload)
 
-    def settled(self):
-        """What was said has been heeded: a pong comes in order."""
+    def settled(self, passes_users=False):
+        """What was said has been heeded: a pong comes in order. Nothing else does, but perhaps of users."""
         self.socket.pongs.clear()
         self.socket.send_frame(9, b"?")
         while not self.socket.pongs:
             opcode, payload = self.socket.read_frame(Deadline(what="a pong"))
+            if passes_users and opcode == TEXT and json.loads(payload)["kind"] in ("identity", "account"):
+                continue
             assert opcode in (9, 10), payload
             if opcode == 10:
                 self.socket.pongs.append(payload)
 
-    def event(self):
-        """The next one, which every client takes."""
+    def of_user(self):
+        """The next message, of an identity or an account, which every client takes."""
         event = self.socket.next().json
+        kind = event["kind"]
+        assert set(event) == {"did", "time_us", "kind", kind} and type(event["time_us"]) is int
+        body = event[kind]
+        assert set(body) == {"did", "seq", "time", {"identity": "handle", "account": "active"}[kind]}
+        assert body["did"] == event["did"] and DID.fullmatch(event["did"])
+        assert type(body["seq"]) is int and body["time"].endswith("Z")
+        assert HANDLE.fullmatch(body["handle"]) if kind == "identity" else body["active"] is True
+        return event
+
+    def event(self):
+        """The next commit, which every client takes; what comes of users is passed over."""
+        event = self.socket.next().json
+        while event["kind"] in ("identity", "account"):
+            event = self.socket.next().json
         assert set(event) == {"did", "time_us", "kind", "commit"} and event["kind"] == "commit"
         commit = event["commit"]
         assert DID.fullmatch(event["did"]) and type(event["time_us"]) is int and 0 < event["time_us"] < 2 ** 53
@@ -146,6 +165,53 @@ def test_collections_and_users_are_chosen(gateway, cli, ada):
     assert [client.event()["commit"]["rkey"] for _ in by_bob] == by_bob
     client.update()  # everything takes another scope
     assert client.socket.next() is None and client.socket.close_code == 1008
+
+
+def change(gateway, user, **members):
+    Api(gateway, sub=user).expect(200, "PATCH", "/v1/users/me", members)
+
+
+@pytest.mark.parametrize("query", ["", "wantedCollections=app.bsky.feed.like", "requireHello=true"])
+@pytest.mark.parametrize("extensions", ["", "permessage-deflate"])
+def test_users_are_identities_and_accounts(servers, redis, query, extensions):
+    """Whatever the collections, in one lane or in several."""
+    gateway = servers.gateway(redis, "--dialects", "jetstream")
+    cli, number = Cli(redis), len(redis.log_with_users())
+    clients = [Client(gateway, query, extensions=extensions) for _ in range(2)]
+    for client in clients:
+        client.settled()
+        if "Hello" in query:
+            client.update(wantedCollections=[])
+            client.settled()
+    eve = cli.run("user", "add", f"Eve_{number}", "--name", "Eve")
+    change(gateway, eve, name="Eve L.")
+    change(gateway, eve, login=f"eve_{number}")
+    did = f"did:sluice:{eve}"
+    for client in clients:
+        identity, account, renamed = (client.of_user() for _ in range(3))
+        assert [event["kind"] for event in (identity, account, renamed)] == ["identity", "account", "identity"]
+        assert {event["did"] for event in (identity, account, renamed)} == {did}
+        assert identity["identity"]["handle"] == f"eve-{number}.sluice.invalid" == renamed["identity"]["handle"]
+        assert identity["identity"]["seq"] == int(eve) == account["account"]["seq"] < renamed["identity"]["seq"]
+        assert identity["time_us"] < account["time_us"] < renamed["time_us"]
+        client.settled()  # nothing comes of the name
+    # Who is cut off between the first two gets both again; who has both neither.
+    for last, kinds in ((identity, ["identity", "account", "identity"]), (account, ["identity"]), (renamed, [])):
+        again = Client(gateway, f"wantedCollections=app.bsky.feed.like&cursor={last['time_us']}")
+        assert [again.of_user()["kind"] for _ in kinds] == kinds
+        again.settled()
+
+
+def test_users_are_chosen_by_did(gateway, cli, ada):
+    bob = cli.run("user", "add", "bob_of_dids")
+    client = Client(gateway, f"wantedDids=did:sluice:{bob}", scope="stream:filter")
+    client.settled()
+    cli.run("user", "add", "nobody_of_dids")
+    change(gateway, ada, name="Ada the chosen")
+    change(gateway, bob, login="Bob_of_DIDs")
+    told = client.of_user()
+    assert (told["did"], told["identity"]["handle"]) == (f"did:sluice:{bob}", "bob-of-dids.sluice.invalid")
+    client.settled()
 
 
 def test_options_take_the_place_of_those_before(gateway, publish):
@@ -207,7 +273,7 @@ def test_who_is_cut_off_again_and_again_misses_nothing_and_gets_nothing_twice(se
             posted[number].append(api.expect(201, "POST", "/v1/posts", {"text": "hello"})["id"])
 
     client, got, cursor = Client(gateway), [], 0
-    client.settled()
+    client.settled(passes_users=True)
     threads = [threading.Thread(target=post, args=(number,)) for number in range(len(posted))]
     for thread in threads:
         thread.start()
@@ -221,7 +287,7 @@ def test_who_is_cut_off_again_and_again_misses_nothing_and_gets_nothing_twice(se
     for thread in threads:
         thread.join()
     assert sorted(got) == sorted(sum(posted, []))
-    client.settled()  # nothing comes behind that
+    client.settled(passes_users=True)  # nothing comes behind that
 
 
 @pytest.mark.usefixtures("ada")

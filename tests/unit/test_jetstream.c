@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -42,6 +43,40 @@ static void test_users_have_dids(void **state)
     expect_did("did:web:a.example%3A80", "did:web:a.example%3A80");
     expect_did("did:sluice:42", "did:sluice:did%3Asluice%3A42");
     expect_did("did:plc:", "did:sluice:did%3Aplc%3A");
+}
+
+static void test_logins_are_handles(void **state)
+{
+    static const char *const pairs[][2] = {
+        {"ada", "ada.sluice.invalid"},
+        {"Ada_L_2", "ada-l-2.sluice.invalid"},
+        {"7", "7.sluice.invalid"},
+        {"alice.bsky.social", "alice.bsky.social"},
+        {"A-B.Example", "a-b.example"},
+        {"_ada", "handle.invalid"},
+        {"ada_", "handle.invalid"},
+        {"a-b", "handle.invalid"}, /* would be that of a_b */
+        {"Zo\xc3\xab", "handle.invalid"},
+        {"a..b", "handle.invalid"},
+        {"a.", "handle.invalid"},
+        {".a", "handle.invalid"},
+        {"a.7b", "handle.invalid"},
+        {"a_b.example", "handle.invalid"},
+        {"", "handle.invalid"},
+        {"a123456789012345678901234567890123456789012345678901234567890123", "handle.invalid"}};
+    struct buffer none = BUFFER_INIT;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+        struct buffer text = BUFFER_INIT;
+
+        jetstream_append_handle(sl_slice_str(pairs[i][0]), &text);
+        assert_string_equal(buffer_str(&text), pairs[i][1]);
+        buffer_done(&text);
+    }
+    jetstream_append_handle(SL_SLICE_NONE, &none);
+    assert_string_equal(buffer_str(&none), "handle.invalid");
+    buffer_done(&none);
 }
 
 static void test_what_is_no_did_is_told(void **state)
@@ -290,6 +325,90 @@ static void test_what_is_deleted_has_its_names(void **state)
            "'rkey':'did:plc:a'}}");
 }
 
+#define USER(members)                                                                              \
+    "{\"id\":\"114677036875776\",\"type\":\"user\",\"user\":{\"id\":\"42\",\"login\":"             \
+    "\"Ada\",\"name\":\"A\"}" members "}"
+
+/* NULL: it is not said. Whatever the collections are. */
+static void expect_user(const char *members, const char *identity, const char *account)
+{
+    const char *const wanted[] = {identity, account};
+    char text[256];
+    struct event *event;
+
+    snprintf(text, sizeof(text), USER("%s"), members);
+    event = event_of(BASE, text);
+    for (int is_account = 0; is_account < 2; is_account++) {
+        uint64_t options = jetstream_options(0, 0, 1);
+        json_t *json;
+
+        if (is_account)
+            options = jetstream_second(event, options);
+        json = render(event, options);
+        if (wanted[is_account]) {
+            json_t *expected = json_loads(wanted[is_account], 0, NULL);
+
+            assert_non_null(expected);
+            assert_true(json_equal(json, expected));
+            json_decref(expected);
+        } else {
+            assert_null(json);
+        }
+        json_decref(json);
+    }
+    event_unref(event);
+}
+
+static void test_a_new_user_is_an_identity_and_an_account(void **state)
+{
+    static const char identity[] =
+        "{\"did\":\"did:sluice:42\",\"time_us\":1795222923456000,\"kind\":\"identity\","
+        "\"identity\":{\"did\":\"did:sluice:42\",\"handle\":\"ada.sluice.invalid\","
+        "\"seq\":114677036875776,\"time\":\"2026-11-21T01:02:03.456Z\"}}";
+    static const char first[] =
+        "{\"did\":\"did:sluice:42\",\"time_us\":1795222923455999,\"kind\":\"identity\","
+        "\"identity\":{\"did\":\"did:sluice:42\",\"handle\":\"ada.sluice.invalid\","
+        "\"seq\":114677036875776,\"time\":\"2026-11-21T01:02:03.456Z\"}}";
+    static const char account[] =
+        "{\"did\":\"did:sluice:42\",\"time_us\":1795222923456000,\"kind\":\"account\","
+        "\"account\":{\"active\":true,\"did\":\"did:sluice:42\",\"seq\":114677036875776,"
+        "\"time\":\"2026-11-21T01:02:03.456Z\"}}";
+
+    (void)state;
+    expect_user(",\"change\":\"created\"", first, account);
+    expect_user(",\"change\":\"updated\",\"members\":[\"name\",\"login\"]", identity, NULL);
+    expect_user(",\"change\":\"updated\",\"members\":[\"name\",\"bio\",7]", NULL, NULL);
+    expect_user("", identity, NULL); /* as another producer may say it */
+}
+
+static void test_only_users_are_said_twice(void **state)
+{
+    struct event *post = event_post(BASE, "42", "x"),
+                 *follow = event_graph(BASE, "follow", "42", "7");
+
+    (void)state;
+    assert_int_equal(jetstream_second(post, jetstream_options(ALL, 0, 1)), 0);
+    assert_int_equal(jetstream_second(follow, jetstream_options(ALL, 0, 1)), 0);
+    event_unref(post);
+    event_unref(follow);
+}
+
+/* Who is cut off between the two gets both. */
+static void test_the_first_of_two_is_not_yet_the_event(void **state)
+{
+    static const uint32_t counts[] = {1, 8, 15, 64};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        for (uint32_t shard = 0; shard < counts[i]; shard++) {
+            uint64_t id = BASE + 64 * shard;
+
+            assert_true(jetstream_id_at(jetstream_time_us(id - 1, counts[i]), counts[i]) < id);
+            assert_true(jetstream_time_us(id - 1, counts[i]) <= jetstream_time_us(id, counts[i]));
+        }
+    }
+}
+
 static void expect_options(struct event *event, uint64_t options, bool is_told)
 {
     json_t *json = render(event, options);
@@ -520,6 +639,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_users_have_dids),
+        cmocka_unit_test(test_logins_are_handles),
         cmocka_unit_test(test_what_is_no_did_is_told),
         cmocka_unit_test(test_keys_are_those_of_users),
         cmocka_unit_test(test_tids),
@@ -529,6 +649,9 @@ int main(void)
         cmocka_unit_test(test_a_post_is_a_record),
         cmocka_unit_test(test_references_are_uris),
         cmocka_unit_test(test_what_is_deleted_has_its_names),
+        cmocka_unit_test(test_a_new_user_is_an_identity_and_an_account),
+        cmocka_unit_test(test_only_users_are_said_twice),
+        cmocka_unit_test(test_the_first_of_two_is_not_yet_the_event),
         cmocka_unit_test(test_collections_and_sizes_are_heeded),
         cmocka_unit_test(test_times_say_how_far_one_has_come),
         cmocka_unit_test(test_messages_of_ours_are_not_told),
