@@ -411,6 +411,18 @@ const tests = {
     await first.close();
   },
 
+  async 'a tab of a browser that has no SharedWorker has a connection of its own'() {
+    await servers.post('ada', 'a dibbler');
+    const visit = await Visit.open('/');
+    await visit.page.addInitScript(() => { delete globalThis.SharedWorker; });
+    await visit.page.goto(`${servers.url}/?#a=dibbler&range=15m&token=${token}`);
+    await visit.tells('1 post in 15 min');
+    assert.equal(await visit.page.evaluate(() => 'SharedWorker' in globalThis), false);
+    await servers.post('ada', 'another dibbler');
+    await visit.row('another dibbler').waitFor();
+    await visit.close();
+  },
+
   async 'a token in the address leaves it'() {
     const visit = await Visit.listen('a=lang%3Aen');
     assert.equal(visit.page.url().includes(token), false);

@@ -28,6 +28,8 @@ interface Channel { session: Session; queue: Queue<Given> }
 const MAX_STREAMS = 16, LINGER_MS = 500, AGAIN_MS = 500;
 const PASSING = ['busy', 'draining', 'no_memory', 'quota', 'rate_limited', 'redis_away', 'timeout']; // of streams that are opened
 
+const NO_WEBSOCKET: Reason = { code: 'no_websocket', reason: 'the server answers, but a WebSocket to it cannot be opened' }; // by a proxy
+
 /** The same for everybody who asks the same, so that the server does the work once. */
 function nameOf(path: string): string {
   let hash = 0x811c9dc5;
@@ -186,7 +188,7 @@ export class Connection extends Streams {
     try {
       signal.addEventListener('abort', () => body.abort());
       const answer = await fetch(session.url(), { headers: { Authorization: `Bearer ${token}` }, signal: body.signal, cache: 'no-store' });
-      if (answer.status === 200) return new Interrupted('the upgrade to a WebSocket was refused, the stream is not');
+      if (answer.status === 200) return new Interrupted('no WebSocket', undefined, false, NO_WEBSOCKET);
       const why = this.#whole.refused(answer.status, answer.headers.get('retry-after'), await answer.text());
       if (!(why instanceof Complete || (why instanceof Refused && [400, 413].includes(why.status)))) return why;
       this.#end(name, why); // which is of this stream alone

@@ -140,6 +140,16 @@ test('why an upgrade was refused is asked over HTTP', async () => {
   assert.deepEqual([status, code, reason], [401, 'invalid_token', 'the signature is wrong']);
 });
 
+test('a proxy that lets no WebSocket through is told apart from a server that is away', async () => {
+  globalThis.fetch = async () => new Response('', { headers: { 'Content-Type': 'application/x-ndjson' } });
+  const { connection, states } = connect();
+  read(connection.filter({ track: 'tea' }));
+  await until(() => sockets.length === 1);
+  sockets[0].cut();
+  await until(() => sockets.length === 2);
+  assert.equal(states.find(({ name }) => name === 'waiting').error.code, 'no_websocket');
+});
+
 test('a refused stream says where its rule is wrong', async () => {
   const { connection } = connect();
   const tea = read(connection.filter({ rule: 'tea (' }));
