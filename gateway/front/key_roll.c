@@ -12,6 +12,7 @@
 
 struct entry {
     char issuer[TOKEN_NAME_SIZE], kid[TOKEN_NAME_SIZE];
+    uint64_t number;
     bool is_seen;
     uint64_t missing_ms; /* since; 0: it is there */
     uint64_t known_ms;   /* the answer that it was missing in first, or a later one */
@@ -36,12 +37,17 @@ void key_roll_free(struct key_roll *roll)
     mem_free(roll);
 }
 
-static struct entry *find(const struct key_roll *roll, const char *issuer, const char *kid)
+static bool has_name(const struct entry *entry, const struct key_roll_key *key)
+{
+    return strcmp(entry->kid, key->kid) == 0 && strcmp(entry->issuer, key->issuer) == 0;
+}
+
+static struct entry *find(const struct key_roll *roll, const struct key_roll_key *key)
 {
     for (unsigned i = 0; i < roll->count; i++) {
         struct entry *entry = &roll->entries[i];
 
-        if (strcmp(entry->kid, kid) == 0 && strcmp(entry->issuer, issuer) == 0)
+        if (entry->number == key->number && has_name(entry, key))
             return entry;
     }
     return NULL;
@@ -68,16 +74,17 @@ static int grow(struct key_roll *roll)
     return 0;
 }
 
-int key_roll_see(struct key_roll *roll, const char *issuer, const char *kid)
+int key_roll_see(struct key_roll *roll, const struct key_roll_key *key)
 {
-    struct entry *entry = find(roll, issuer, kid);
+    struct entry *entry = find(roll, key);
 
     if (!entry) {
         if (grow(roll) < 0)
             return -ENOMEM;
         entry = &roll->entries[roll->count++];
-        strcpy(entry->issuer, issuer);
-        strcpy(entry->kid, kid);
+        strcpy(entry->issuer, key->issuer);
+        strcpy(entry->kid, key->kid);
+        entry->number = key->number;
     }
     entry->is_seen = true;
     entry->missing_ms = entry->known_ms = entry->gone_ms = 0;
@@ -114,15 +121,24 @@ unsigned key_roll_end(struct key_roll *roll, const struct key_roll_now *now)
     return gone;
 }
 
-bool key_roll_is_gone(const struct key_roll *roll, const char *issuer, const char *kid,
+bool key_roll_is_gone(const struct key_roll *roll, const struct key_roll_key *key,
                       uint64_t *ret_since_ms)
 {
-    const struct entry *entry = find(roll, issuer, kid);
+    uint64_t since_ms = 0;
 
-    if (!entry || !entry->gone_ms)
-        return false;
-    *ret_since_ms = entry->gone_ms;
-    return true;
+    for (unsigned i = 0; i < roll->count; i++) {
+        const struct entry *entry = &roll->entries[i];
+
+        if (!has_name(entry, key) || (key->number && entry->number != key->number))
+            continue;
+        if (!entry->gone_ms)
+            return false;
+        if (entry->gone_ms > since_ms)
+            since_ms = entry->gone_ms;
+    }
+    if (since_ms)
+        *ret_since_ms = since_ms;
+    return since_ms != 0;
 }
 
 void key_roll_forget(struct key_roll *roll, uint64_t since_ms)

@@ -2,12 +2,14 @@
  *
  * The keys that there are now are shown again and again; a key that is not among them is missing.
  * It is gone when it has been missing for long enough, and so said a second good answer of whoever
- * publishes it: one answer may be a mistake. Time, and when answers came, are parameters.
+ * publishes it: one answer may be a mistake. A key is what it is (its number), and not its name:
+ * another one by the same name does not take its place. Time, and when answers came, are
+ * parameters.
  *
  *     key_roll_begin(roll);
- *     key_roll_see(roll, issuer, kid);     ... each that there is
+ *     key_roll_see(roll, &key);     ... each that there is
  *     key_roll_end(roll, &now);
- *     if (key_roll_is_gone(roll, issuer, kid, &since_ms)) ...
+ *     if (key_roll_is_gone(roll, &key, &since_ms)) ...
  */
 #pragma once
 
@@ -15,6 +17,11 @@
 #include <stdint.h>
 
 struct key_roll;
+
+struct key_roll_key {
+    const char *issuer, *kid; /* by token_name() */
+    uint64_t number;          /* token_key_number() */
+};
 
 struct key_roll_now {
     uint64_t ms;
@@ -31,13 +38,14 @@ struct key_roll *key_roll_new(void);
 void key_roll_free(struct key_roll *roll);
 
 void key_roll_begin(struct key_roll *roll);
-/* Names by token_name(). 0; -ENOMEM: it counts as seen from the next time on. */
-int key_roll_see(struct key_roll *roll, const char *issuer, const char *kid);
+/* 0; -ENOMEM: it counts as seen from the next time on. */
+int key_roll_see(struct key_roll *roll, const struct key_roll_key *key);
 /* How many keys are gone. */
 unsigned key_roll_end(struct key_roll *roll, const struct key_roll_now *now);
 
-/* *ret_since_ms: when it was found to be. */
-bool key_roll_is_gone(const struct key_roll *roll, const char *issuer, const char *kid,
+/* *ret_since_ms: when it was found to be. With the number 0, which is none's: all that had this
+ * name are. */
+bool key_roll_is_gone(const struct key_roll *roll, const struct key_roll_key *key,
                       uint64_t *ret_since_ms);
 /* What is gone since then, or longer, has been dealt with. */
 void key_roll_forget(struct key_roll *roll, uint64_t since_ms);

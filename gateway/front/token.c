@@ -177,6 +177,7 @@ static enum token_fault check_claims(const json_t *claims, const struct key_choi
     enum token_fault fault;
 
     token_name(sl_slice_str(token_key_name(choice->key)), token->kid);
+    token->key_number = token_key_number(choice->key);
     memcpy(token->issuer, choice->issuer->name, sizeof(token->issuer));
     fault = claims_read(&issuer->claims, claims, now_ms, token);
     if (fault != TOKEN_OK)

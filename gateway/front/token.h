@@ -40,6 +40,7 @@ struct token {
     uint64_t begins_ms, expires_ms;  /* Unix times, leeway included; it begins at 0 without nbf */
     char jti[TOKEN_NAME_SIZE];       /* by token_name(); empty: none */
     char kid[TOKEN_NAME_SIZE];       /* by token_name(): the key that verified it */
+    uint64_t key_number;             /* that key's; 0: not known, as it was checked elsewhere */
     char issuer[TOKEN_NAME_SIZE];    /* by token_name(): whose keys these are; empty: any's */
     struct sl_filter_limits limits;  /* the defaults, narrowed or widened by the claim `lim` */
     uint64_t uses[USE_COUNT];        /* the same of how much it may use, plus one; 0: not said */
@@ -102,6 +103,7 @@ struct key_set_file *token_policy_file(struct token_policy *policy, unsigned n);
 /* The n-th key, from 0, over all issuers, by the names that tokens have of it. */
 struct token_key_id {
     char issuer[TOKEN_NAME_SIZE], kid[TOKEN_NAME_SIZE];
+    uint64_t number; /* token_key_number() */
 };
 bool token_policy_key(const struct token_policy *policy, unsigned n, struct token_key_id *ret_id);
 

@@ -15,6 +15,7 @@
 #include <openssl/pem.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/key_file.h"
 
 enum { SECRET_GOOD_BYTES = 32 /* as many as HS256 has bits: RFC 7518, section 3.2 */ };
@@ -200,6 +201,14 @@ const char *token_key_name(const struct token_key *key)
 const char *token_key_thumbprint(const struct token_key *key)
 {
     return key->thumbprint.data ? key->thumbprint.data : "";
+}
+
+uint64_t token_key_number(const struct token_key *key)
+{
+    const struct hash_key fixed = {0, 0}; /* the same in every worker; it is told nobody */
+    const struct buffer *what = key->thumbprint.size > 0 ? &key->thumbprint : &key->secret;
+
+    return hash_slice(fixed, buffer_slice(what)) | 1;
 }
 
 const char *token_key_warning(const struct token_key *key)

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <jansson.h>
 
@@ -43,6 +44,9 @@ void token_key_narrow(struct token_key *key, unsigned algorithms);
 bool token_key_is_called(const struct token_key *key, struct sl_slice kid);
 const char *token_key_name(const struct token_key *key);
 const char *token_key_thumbprint(const struct token_key *key); /* empty for a secret */
+/* Of what the key is, and not of its name: another one by the same name has another number. Not 0.
+ */
+uint64_t token_key_number(const struct token_key *key);
 
 /* What whoever runs the server should hear about this key; NULL: nothing. */
 const char *token_key_warning(const struct token_key *key);

@@ -180,6 +180,7 @@ bool token_policy_key(const struct token_policy *policy, unsigned n, struct toke
         if (n < count) {
             memcpy(ret_id->issuer, issuer->name, sizeof(ret_id->issuer));
             token_name(sl_slice_str(token_key_name(issuer_keys_key(issuer, n))), ret_id->kid);
+            ret_id->number = token_key_number(issuer_keys_key(issuer, n));
             return true;
         }
         n -= count;

@@ -1,5 +1,5 @@
-/* removed_keys.c - a look at the keys once a second, or less where the time is short; while keys are
- * gone, a walk over the streams at each look.
+/* removed_keys.c - a look at the keys once a second, or less where the time is short; while keys
+ * are gone, a walk over the streams at each look.
  *
  * Which of the first second a stream belongs to, and which of the last, says where it lies in
  * memory. The walk that begins when the spread is over ends all that are left, and the keys are
@@ -70,9 +70,10 @@ static void want(void *context, const char *issuer)
 static bool is_to_end(void *context, const struct token *token)
 {
     const struct removed_keys *removed = context;
+    const struct key_roll_key key = {token->issuer, token->kid, token->key_number};
     uint64_t turn_ms = stable_hash((uintptr_t)token) % REMOVED_KEYS_SPREAD_MS, since_ms;
 
-    return key_roll_is_gone(removed->roll, token->issuer, token->kid, &since_ms) &&
+    return key_roll_is_gone(removed->roll, &key, &since_ms) &&
            removed->walk_ms >= since_ms + turn_ms;
 }
 
@@ -102,7 +103,7 @@ static unsigned look(struct removed_keys *removed, uint64_t now_ms)
 
     key_roll_begin(removed->roll);
     for (unsigned i = 0; token_policy_key(removed->rules.policy, i, &id); i++)
-        key_roll_see(removed->roll, id.issuer, id.kid);
+        key_roll_see(removed->roll, &(struct key_roll_key){id.issuer, id.kid, id.number});
     return removed->rules.ends ? key_roll_end(removed->roll, &now) : 0;
 }
 

@@ -48,6 +48,19 @@ def test_changed_secret_counts_for_who_comes_from_now_on(servers, redis):
         stream.close()
 
 
+def test_streams_end_when_another_secret_takes_the_place_of_theirs(servers, redis):
+    """In the same file, so by the same name."""
+    gateway = servers.gateway(redis, "--keys-removed-after", "500ms")
+    streams = [gateway.stream(FIREHOSE, transport) for transport in ("ndjson", "sse", "websocket")]
+    gateway.secret_file.write_text(OTHER + "\n")
+    reload(gateway)
+    new = gateway.stream(FIREHOSE, token=hs256_token(OTHER, sub="1", scope="stream:firehose"))
+    for stream in streams:
+        assert stream.next(seconds=60)["code"] == "token_revoked"
+    redis.publish(events.dump(events.post(1, "to who stays")))
+    assert new.next()["id"] == "1"
+
+
 def test_new_certificate_is_shown_to_new_connections(servers, redis, tmp_path):
     gateway = servers.gateway(redis, certificate=Certificate(tmp_path))
     before = gateway.tls

@@ -26,6 +26,16 @@ static void want(void *context, const char *name)
     issuer.wanted++;
 }
 
+static struct key_roll_key key(const char *issuer_name, const char *kid, uint64_t number)
+{
+    return (struct key_roll_key){issuer_name, kid, number};
+}
+
+static int see(struct key_roll *roll, const char *kid)
+{
+    return key_roll_see(roll, &(struct key_roll_key){"https://a", kid, 1});
+}
+
 static unsigned look(struct key_roll *roll, uint64_t ms, const char *const *kids)
 {
     const struct key_roll_now now = {
@@ -33,8 +43,13 @@ static unsigned look(struct key_roll *roll, uint64_t ms, const char *const *kids
 
     key_roll_begin(roll);
     for (; *kids; kids++)
-        assert_int_equal(key_roll_see(roll, "https://a", *kids), 0);
+        assert_int_equal(see(roll, *kids), 0);
     return key_roll_end(roll, &now);
+}
+
+static bool is_gone(const struct key_roll *roll, struct key_roll_key asked, uint64_t *ret_since_ms)
+{
+    return key_roll_is_gone(roll, &asked, ret_since_ms);
 }
 
 static const char *const both[] = {"one", "two", NULL}, *const second[] = {"two", NULL};
@@ -59,12 +74,12 @@ static void test_a_key_that_nobody_fetches_is_gone_after_the_time(void **state)
 
     assert_int_equal(look(*state, 2000, second), 0);
     assert_int_equal(look(*state, 2000 + AFTER_MS - 1, second), 0);
-    assert_false(key_roll_is_gone(*state, "https://a", "one", &since_ms));
+    assert_false(is_gone(*state, key("https://a", "one", 1), &since_ms));
     assert_int_equal(look(*state, 2000 + AFTER_MS, second), 1);
-    assert_true(key_roll_is_gone(*state, "https://a", "one", &since_ms));
+    assert_true(is_gone(*state, key("https://a", "one", 1), &since_ms));
     assert_int_equal(since_ms, 2000 + AFTER_MS);
-    assert_false(key_roll_is_gone(*state, "https://a", "two", &since_ms));
-    assert_false(key_roll_is_gone(*state, "https://b", "one", &since_ms));
+    assert_false(is_gone(*state, key("https://a", "two", 1), &since_ms));
+    assert_false(is_gone(*state, key("https://b", "one", 1), &since_ms));
     assert_int_equal(issuer.wanted, 0);
     key_roll_forget(*state, since_ms - 1);
     assert_int_equal(look(*state, 90000, second), 1);
@@ -94,7 +109,31 @@ static void test_a_key_that_comes_back_was_never_away(void **state)
     assert_int_equal(look(*state, 2000 + AFTER_MS, second), 0);
     assert_int_equal(look(*state, 2000 + 2 * AFTER_MS, second), 1);
     assert_int_equal(look(*state, 2000 + 2 * AFTER_MS, both), 0);
-    assert_false(key_roll_is_gone(*state, "https://a", "one", &since_ms));
+    assert_false(is_gone(*state, key("https://a", "one", 1), &since_ms));
+}
+
+/* The old one goes as if it had had another name. Whose key's number is not known stays as long as
+ * any has the name. */
+static void test_another_key_by_the_same_name_takes_no_place(void **state)
+{
+    const struct key_roll_now now = {
+        .ms = 2000 + AFTER_MS, .after_ms = AFTER_MS, .known_ms = known_ms, .want = want};
+    struct key_roll_key replaced = key("https://a", "one", 2);
+    uint64_t since_ms;
+
+    look(*state, 2000, second);
+    key_roll_begin(*state);
+    key_roll_see(*state, &replaced);
+    see(*state, "two");
+    assert_int_equal(key_roll_end(*state, &now), 1);
+    assert_true(is_gone(*state, key("https://a", "one", 1), &since_ms));
+    assert_false(is_gone(*state, replaced, &since_ms));
+    assert_false(is_gone(*state, key("https://a", "one", 0), &since_ms));
+    look(*state, 2000 + AFTER_MS, second);
+    look(*state, 2000 + 2 * AFTER_MS, second);
+    assert_true(is_gone(*state, key("https://a", "one", 0), &since_ms));
+    assert_int_equal(since_ms, 2000 + 2 * AFTER_MS);
+    assert_false(is_gone(*state, key("https://a", "two", 0), &since_ms));
 }
 
 static void test_no_memory_loses_no_key_that_is_known(void **state)
@@ -102,12 +141,12 @@ static void test_no_memory_loses_no_key_that_is_known(void **state)
     static const char *const names[] = {"3", "4", "5", "6", "7", "8"};
 
     for (unsigned i = 0; i < 6; i++)
-        assert_int_equal(key_roll_see(*state, "https://a", names[i]), 0);
+        assert_int_equal(see(*state, names[i]), 0);
     mem_fail_after(0);
-    assert_int_equal(key_roll_see(*state, "https://a", "9"), -ENOMEM);
-    assert_int_equal(key_roll_see(*state, "https://a", "one"), 0);
+    assert_int_equal(see(*state, "9"), -ENOMEM);
+    assert_int_equal(see(*state, "one"), 0);
     mem_fail_never();
-    assert_int_equal(key_roll_see(*state, "https://a", "9"), 0);
+    assert_int_equal(see(*state, "9"), 0);
 }
 
 int main(void)
@@ -118,6 +157,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             test_a_key_that_is_fetched_is_gone_with_the_second_answer_only, begin, end),
         cmocka_unit_test_setup_teardown(test_a_key_that_comes_back_was_never_away, begin, end),
+        cmocka_unit_test_setup_teardown(test_another_key_by_the_same_name_takes_no_place, begin,
+                                        end),
         cmocka_unit_test_setup_teardown(test_no_memory_loses_no_key_that_is_known, begin, end),
     };
 
