@@ -1,8 +1,8 @@
-/* api.c - the API as a whole: which requests may begin, and with which step.
+/* api.c - the API: which requests may begin, and their first step.
  *
- * What is asked is judged at once (route.c, question.c), then the operation's first step sends its
- * first call. At most settings.max_requests live at a time, of one token subject a quarter of that
- * (question.c), and none begins while Redis has been away for a second. */
+ * A request is parsed and checked at once (route.c, question.c); then the operation's first step
+ * sends its first call. At most settings.max_requests exist at a time, of which one token subject
+ * may have a quarter (question.c). None begins while Redis has been down for a second. */
 #include "gateway/api/api.h"
 
 #include <assert.h>
@@ -20,7 +20,7 @@ static const api_step_fn first_steps[API_ROUTE_COUNT] = {
 #include "gateway/metrics/api_routes.def"
 };
 
-/* --- one request --- */
+/* --- a request --- */
 
 const char *api_allow(struct sl_slice path)
 {
@@ -112,7 +112,7 @@ int api_begin(struct api *api, const struct http_request *http, api_answer_fn an
     return 0;
 }
 
-/* --- life --- */
+/* --- creating and freeing --- */
 
 struct api *api_new(const struct api_settings *settings)
 {

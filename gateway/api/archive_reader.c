@@ -1,9 +1,9 @@
-/* archive_reader.c - a queue of questions, of which one is on a thread of libuv's pool.
+/* archive_reader.c - a queue of reads, of which one is on a thread of libuv's pool.
  *
- * While it is there the archive is that thread's; the loop touches it only when none is asked. At
- * most 256 wait; a further one is refused, and one that has waited longer than the reader's
- * patience is told so when its turn comes. A question that is on a thread cannot be taken back:
- * freed meanwhile, the reader lives until it returns, and whoever asked is told at once. */
+ * During a read the archive belongs to that thread; otherwise to the loop. At most 256 reads wait;
+ * more are refused, and one that has waited longer than the reader's limit fails when its turn
+ * comes. A read on the thread cannot be cancelled: if the reader is freed meanwhile, it exists
+ * until the read returns, but the callers are told at once. */
 #include "gateway/api/archive_reader.h"
 
 #include <errno.h>
@@ -18,24 +18,25 @@ struct archive_reader {
     uv_loop_t *loop;
     char *url;
     uint64_t patience_ms;
-    struct list waiting;    /* questions, oldest first */
-    struct question *asked; /* the one that is on a thread; NULL: none */
-    bool is_freed;          /* the one that is asked takes it along */
+    struct list waiting;    /* reads, oldest first */
+    struct question *asked; /* on a thread; NULL: none */
+    bool is_freed;          /* the current read frees it at its end */
 
-    struct sl_archive *archive; /* whose thread's while one is asked, else ours; NULL: not open */
+    struct sl_archive *archive; /* belongs to the thread during a read, else to the loop; NULL: not
+                                   open */
 };
 
 struct question {
     uv_work_t work;
     struct archive_reader *reader;
     struct list_node node;
-    archive_read_fn done; /* NULL: has been called */
+    archive_read_fn done; /* NULL: already called */
     void *owner;
     uint64_t asked_ms;
 
-    uint64_t user, before; /* of a list */
-    size_t limit;          /* 0: it is no list */
-    uint64_t *posts;       /* to be found */
+    uint64_t user, before; /* for a list */
+    size_t limit;          /* 0: not a list */
+    uint64_t *posts;       /* to find */
     size_t post_count;
 
     int r;
@@ -77,7 +78,7 @@ static int open_and_read(struct archive_reader *reader, struct question *questio
     return r;
 }
 
-/* An archive that was replaced since the last question is opened anew. */
+/* Reopens an archive that was replaced since the last read. */
 static void work(uv_work_t *work)
 {
     struct question *question = work->data;
@@ -96,7 +97,7 @@ static void reader_free(struct archive_reader *reader)
     mem_free(reader);
 }
 
-/* NULL: nobody waits. */
+/* NULL: none waits. */
 static struct question *first_waiting(const struct archive_reader *reader)
 {
     struct list_node *node = list_first(&reader->waiting);
@@ -104,7 +105,7 @@ static struct question *first_waiting(const struct archive_reader *reader)
     return node ? LIST_OWNER(node, struct question, node) : NULL;
 }
 
-/* One that waits is told why it was not asked. */
+/* Fails the first waiting read. */
 static void refuse_first(struct archive_reader *reader, int r, const struct failure *failure)
 {
     struct question *question = first_waiting(reader);
@@ -141,11 +142,11 @@ static void after_work(uv_work_t *work, int status)
     struct archive_reader *reader = question->reader;
     size_t waiting = reader->waiting.count;
 
-    (void)status; /* nothing is cancelled */
+    (void)status; /* work is never cancelled */
     reader->asked = NULL;
     if (question->done)
         question->done(question->owner, question->r, &question->page, &question->failure);
-    /* An archive that is away is not asked by everybody who has come meanwhile. */
+    /* If the archive is not available, all reads that wait fail as well. */
     while (question->r == -EAGAIN && waiting-- > 0 && reader->waiting.count > 0)
         refuse_first(reader, -EAGAIN, &question->failure);
     while (first_is_late(reader))
@@ -203,7 +204,7 @@ int archive_reader_list(struct archive_reader *reader, uint64_t user, uint64_t b
     return ask(reader, question, done, owner);
 }
 
-/* ---- life ---- */
+/* ---- creating and freeing ---- */
 
 struct archive_reader *archive_reader_new(uv_loop_t *loop, const char *url, uint64_t patience_ms)
 {

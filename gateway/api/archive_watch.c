@@ -11,7 +11,7 @@
 struct archive_watch {
     uv_timer_t timer;
     const char *url;
-    struct archive_reader *reader; /* of the last look; NULL: there was no memory for one */
+    struct archive_reader *reader; /* of the last check; NULL: out of memory */
     struct metrics *metrics;
     bool is_asking;
 };

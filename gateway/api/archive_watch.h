@@ -1,7 +1,8 @@
-/* gateway/api/archive_watch.h - can the archive be read? Opens it and asks for a post every five
- * seconds, and notes the answer (gateway/metrics/health.h). It has a reader of its own, so that
- * nobody waits for it, and opens it anew each time, so that a file which is gone is found, too.
- * Belongs to the thread of its loop. */
+/* gateway/api/archive_watch.h - checks whether the archive can be read.
+ *
+ * It opens the archive and reads a post every five seconds, and records the result
+ * (gateway/metrics/health.h). It uses a reader of its own, so that no request waits for it, and
+ * opens the archive each time, to notice a file that is gone. Belongs to the thread of its loop. */
 #pragma once
 
 #include <uv.h>
@@ -12,7 +13,7 @@ struct archive_watch;
 
 enum { ARCHIVE_WATCH_MS = 5000 };
 
-/* Begins at once. `url` lives as long as the watch. NULL: out of memory. */
+/* Starts at once. `url` is borrowed as long as the watch exists. NULL: out of memory. */
 struct archive_watch *archive_watch_new(uv_loop_t *loop, const char *url, struct metrics *metrics);
-/* The loop must run until what is under way has come back. */
+/* The loop must run until the current read has returned. */
 void archive_watch_free(struct archive_watch *watch);

@@ -1,9 +1,9 @@
-/* body.c - checks what a parser of JSON does not: bytes, depth, members.
+/* body.c - checks of a request body that the JSON parser does not make: bytes, depth, members.
  *
- * The text is looked through twice before jansson gets it: for what is no UTF-8 or no character
- * (base/json_text.h), and for brackets deeper than API_BODY_DEPTH_MAX, since the parser calls
- * itself for each. Members are read by a table of names and types; the first that is unknown,
- * missing or of another type is refused by name. A body has at most API_BODY_MAX bytes. */
+ * The text is scanned twice before jansson parses it: for invalid UTF-8 and characters
+ * (base/json_text.h), and for brackets nested deeper than API_BODY_DEPTH_MAX, because the parser is
+ * recursive. Members are read by a table of names and types; the first one that is unknown, missing
+ * or of another type is refused by name. A body has at most API_BODY_MAX bytes. */
 #include "gateway/api/body.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ static int refuse_json(struct http_refusal *refusal, const char *why)
     return http_refuse(refusal, 400, "bad_json", NULL, "the body is not valid JSON: %s", why);
 }
 
-/* How deep brackets nest, outside strings. The parser calls itself once a level. */
+/* Checks how deep brackets outside of strings are nested, because the parser is recursive. */
 static int check_depth(struct sl_slice text, struct http_refusal *refusal)
 {
     unsigned depth = 0;
@@ -54,7 +54,7 @@ static int check_depth(struct sl_slice text, struct http_refusal *refusal)
     return 0;
 }
 
-/* jansson says: duplicate object key near '"name"'. */
+/* jansson's message is: duplicate object key near '"name"'. */
 static int refuse_duplicate(const json_error_t *error, struct http_refusal *refusal)
 {
     const char *begin = strstr(error->text, "near '\"");
@@ -136,7 +136,7 @@ static const struct {
     [API_ARRAY_OR_NULL] = {"an array or null", {JSON_ARRAY, JSON_NULL}},
 };
 
-/* "geo.lon" */
+/* Such as "geo.lon". */
 static const char *full_name(const char *inside, const char *name,
                              char room[static HTTP_PARAM_SIZE])
 {

@@ -1,7 +1,7 @@
-/* gateway/api/body.h - inside the API: JSON that somebody sent -> its members, or what is wrong.
+/* gateway/api/body.h - internal to the API: reads the JSON of a request.
  *
- * Strict, for a typo must not silently change what is written: members that are not known, are
- * there twice or have another type are refused by their names; what is no JSON, by its position. */
+ * Strict, because a typing error must not silently change what is written: members that are
+ * unknown, repeated or of another type are refused by name; invalid JSON by its position. */
 #pragma once
 
 #include <jansson.h>
@@ -11,7 +11,8 @@
 
 enum { API_BODY_MAX = 256 << 10, API_BODY_DEPTH_MAX = 32 };
 
-/* An object. 0: *ret_body is the caller's; -EPROTO: *refusal says where it is wrong; -ENOMEM. */
+/* Parses an object. 0: the caller owns *ret_body; -EPROTO: *refusal says where it is wrong;
+ * -ENOMEM. */
 int api_body_read(const struct http_request *http, json_t **ret_body, struct http_refusal *refusal);
 
 enum api_member_kind {
@@ -27,13 +28,13 @@ struct api_member {
     const char *name;
     enum api_member_kind kind;
     bool is_required;
-    /* One of these, which stays as it is when the member is absent. */
+    /* The target for this type; unchanged if the member is absent. */
     struct sl_slice *ret_string;
     double *ret_number;
     const json_t **ret_json;
 };
 
-/* Reads the members of an object. `inside` is the name of the member that the object is, or NULL.
- * 0; -EPROTO: *refusal names the member at fault. */
+/* Reads the members of an object. `inside` is the name of the member that contains the object, or
+ * NULL. 0; -EPROTO: *refusal names the wrong member. */
 int api_members_read(const json_t *object, const char *inside, const struct api_member *members,
                      size_t count, struct http_refusal *refusal);

@@ -1,4 +1,4 @@
-/* cache_ask.c - asking the cache first. */
+/* cache_ask.c - asks the cache before Redis. */
 #include "gateway/api/engine.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* cache_keep.c - what a request gives the cache: what it has read and the cache lacked.
+/* cache_keep.c - collects what a request has read and the cache lacks.
  *
- * It is collected while the request runs and handed over in one piece when it ends. */
+ * It is passed to the cache as a whole when the request ends. */
 #include "gateway/api/engine.h"
 
 #include "base/alloc.h"
@@ -27,7 +27,7 @@ void api_cache_done(struct api_request *request)
     mem_free(request->known);
 }
 
-/* Takes the value. */
+/* Takes ownership of the value. */
 static void keep_take(struct api_request *request, const struct sl_cache_item *item)
 {
     if (request->kept_count == request->kept_room) {
@@ -35,7 +35,7 @@ static void keep_take(struct api_request *request, const struct sl_cache_item *i
         struct sl_cache_item *kept =
             mem_realloc(request->kept, mem_array_size(room, sizeof(*kept)));
 
-        if (!kept) { /* then not */
+        if (!kept) { /* then it is not stored */
             mem_free((char *)item->value.data);
             return;
         }

@@ -1,7 +1,7 @@
-/* cache_reader.c - jobs for a thread, in order, and their ends for the loop.
+/* cache_reader.c - a queue of jobs for a thread, and the results for the loop.
  *
- * A job is with the thread from the moment it is queued until it comes back in `done_jobs`. Who
- * waits for one that is late is called without it; when it comes back nobody is. */
+ * A job belongs to the thread from the moment it is queued until it is in `done_jobs`. If it is
+ * late, its caller is called without a result; when it returns then, nobody waits for it. */
 #include "gateway/api/cache_reader.h"
 
 #include <errno.h>
@@ -22,13 +22,13 @@ struct job {
     enum job_kind kind;
     struct sl_cache_item *items;
     size_t count;
-    uint64_t read_ms; /* of JOB_PUT */
+    uint64_t read_ms; /* for JOB_PUT */
     char database_id[SL_DATABASE_ID_SIZE];
     struct list_node node; /* in jobs or done_jobs, or with the thread */
 
-    /* the loop's */
-    struct deadline deadline; /* in `waiting`, while the owner waits */
-    cache_read_fn done;       /* NULL: nobody waits, or no more */
+    /* used by the loop only */
+    struct deadline deadline; /* in `waiting`, while the caller waits */
+    cache_read_fn done;       /* NULL: nobody waits */
     void *owner;
 };
 
@@ -36,24 +36,24 @@ struct cache_reader {
     uv_loop_t *loop;
     uv_async_t async;
     uv_timer_t timer;
-    unsigned handles; /* that are not closed yet */
+    unsigned handles; /* not closed yet */
     char *url;
     uint32_t timeout_ms;
     uint64_t ttl_ms;
-    struct metrics *metrics; /* a number is the loop's or the thread's */
+    struct metrics *metrics; /* each number is written either by the loop or by the thread */
     char database_id[SL_DATABASE_ID_SIZE];
     struct deadline_list waiting;
     size_t job_count;    /* queued, or with the thread */
-    bool is_late;        /* nothing has come back since somebody waited in vain */
-    atomic_bool is_away; /* the thread's news */
+    bool is_late;        /* no job has returned since one timed out */
+    atomic_bool is_away; /* written by the thread */
     uv_thread_t thread;
 
-    uv_mutex_t mutex; /* behind it: */
+    uv_mutex_t mutex; /* protects: */
     uv_cond_t is_work;
     struct list jobs, done_jobs;
     bool is_over;
 
-    /* the thread's */
+    /* used by the thread only */
     struct sl_cache *cache; /* NULL: not open */
     char cache_database_id[SL_DATABASE_ID_SIZE];
     struct sl_cache_counts counted;
@@ -103,7 +103,7 @@ static void count(struct cache_reader *reader)
     *before = *now;
 }
 
-/* The cache of the database that the job is about. */
+/* Opens the cache for the database of the job. */
 static bool open_for(struct cache_reader *reader, const struct job *job)
 {
     const struct sl_cache_options options = {
@@ -226,7 +226,7 @@ static void arm_timer(struct cache_reader *reader)
         uv_timer_start(&reader->timer, on_timer, due_ms > now_ms ? due_ms - now_ms : 0, 0);
 }
 
-/* NULL: it cannot be done, and the items are freed. */
+/* NULL: not possible, and the items are freed. */
 static struct job *queue(struct cache_reader *reader, enum job_kind kind,
                          struct sl_cache_item *items, size_t count, uint64_t read_ms)
 {
@@ -293,7 +293,7 @@ void cache_reader_drop_take(struct cache_reader *reader, struct sl_cache_item *i
         hand_over(reader, job);
 }
 
-/* ---- life ---- */
+/* ---- creating and freeing ---- */
 
 void cache_reader_set_database(struct cache_reader *reader, const char *database_id)
 {

@@ -1,9 +1,9 @@
-/* gateway/api/cache_reader.h - the cache (src/cache/cache.h) beside the loop.
+/* gateway/api/cache_reader.h - uses the cache (src/cache/cache.h) without blocking the loop.
  *
- * A thread of its own asks the servers: not one of libuv's pool, where an archive that is slow
- * would be in its way, and it in the archive's. Nobody waits for it longer than
- * twice the time that a server has to answer: then, or when too much is to be done already, nothing
- * is known. Belongs to the thread of the loop. */
+ * A thread of its own asks the servers. It is not one of libuv's pool, because a slow archive
+ * would block it, and vice versa. A caller waits for at most twice the server timeout; after that,
+ * or if there are too many jobs, the result is that nothing is known. Belongs to the thread of the
+ * loop. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,23 +19,24 @@ enum { CACHE_READER_JOBS_MAX = 1024 };
 struct cache_reader;
 
 /* `items` have the values that are known, which the callee may take; NULL: nothing is known. `r`:
- * 0; -ECANCELED: the reader is freed. */
+ * 0; -ECANCELED: the reader is being freed. */
 typedef void (*cache_read_fn)(void *owner, int r, struct sl_cache_item *items, size_t count);
 
-/* `url` has been checked. Idle until a database is known. NULL: no memory, or no thread. */
+/* `url` must have been checked. Idle until a database is set. NULL: out of memory, or no thread. */
 struct cache_reader *cache_reader_new(uv_loop_t *loop, const char *url, uint32_t timeout_ms,
                                       uint64_t ttl_ms, struct metrics *metrics);
-/* Whoever waits is called. The loop is needed until the handles are closed. NULL is fine. */
+/* All waiting callers are called. The loop is needed until the handles are closed. NULL is
+ * allowed. */
 void cache_reader_free(struct cache_reader *reader);
 
-/* Of which database (its id) are the things from now on? */
+/* Sets the id of the database to which later items belong. */
 void cache_reader_set_database(struct cache_reader *reader, const char *database_id);
 
-/* Is it of no use just now? It may be asked all the same, and is to be given things: that is how it
- * is found to be back. */
+/* Whether the cache is not available at the moment. It must still be used: that is how its return
+ * is noticed. */
 bool cache_reader_is_away(const struct cache_reader *reader);
 
-/* All take the items over, mem_alloc()ed, with their values. */
+/* All functions take ownership of the items, allocated with mem_alloc(), and their values. */
 
 /* 0: `done` will be called, later; -EAGAIN, -ENOMEM: nothing is known, and `items` freed. */
 int cache_reader_get_take(struct cache_reader *reader, struct sl_cache_item *items, size_t count,

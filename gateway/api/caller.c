@@ -1,8 +1,8 @@
-/* caller.c - the user who asks is the subject of the token: is there one?
+/* caller.c - checks whether the subject of the token is a user.
  *
- * Users are never deleted, so a subject that has the form of an id and is nobody's comes of a token
- * for another database. That is too rare for a look at every caller beforehand: it is
- * looked for when something turns out to be missing, or somebody else's. */
+ * Users are never deleted, so a subject that has the form of an id but is not a user comes from a
+ * token for another database. That is too rare to check for each request. It is checked when
+ * something is missing or belongs to another user. */
 #include "gateway/api/engine.h"
 
 #include <errno.h>

@@ -1,10 +1,9 @@
-/* common.c - who follows two users, and whom do both follow?
+/* common.c - lists the users who follow both of two users, and those whom both follow.
  *
- * The first user's list is gone through in stretches of 2,000 (src/social/common_users.h), and what
- * is common is read as whole users at the end. Logins are looked up first: a page costs a round
- * trip for that, one or two for each stretch, and one for the users. A request goes through
- * STRETCH_MAX of them; a page may then be short, or empty, with more behind it, as its `next`
- * says. */
+ * The first user's list is read in stretches of 2,000 (src/social/common_users.h), and the common
+ * users are read completely at the end. Logins are looked up first: a page costs a round trip for
+ * that, one or two for each stretch, and one for the users. A request reads at most STRETCH_MAX
+ * stretches; the page may then be short or empty although more follow, as its `next` says. */
 #include "src/social/common_users.h"
 
 #include <errno.h>
@@ -19,11 +18,12 @@ struct search {
     uint64_t users[2];
     struct sl_page page;
     unsigned stretches;
-    size_t count; /* of those that are common so far */
+    size_t count; /* of the common users found so far */
     size_t candidates;
-    struct sl_common_user *stretch; /* of the first's list, of whom the second's shard is asked */
-    uint64_t next;                  /* position behind what was looked at; 0: the end */
-    uint64_t common[];              /* request->page.limit of them */
+    struct sl_common_user *stretch; /* of the first user's list, to be checked by the second user's
+                                       shard */
+    uint64_t next;                  /* position after the last entry examined; 0: the end */
+    uint64_t common[];              /* up to request->page.limit */
 };
 
 static void free_search(void *state)
@@ -69,7 +69,7 @@ static int on_checked(struct api_request *request, const redisReply *reply)
     return r < 0 ? api_fail(request, r, &failure) : go_on(request);
 }
 
-/* The second user's shard is asked about all of them. */
+/* Asks the second user's shard about all of them. */
 static int check(struct api_request *request, const redisReply *reply)
 {
     const struct sl_meta meta = api_meta(request);

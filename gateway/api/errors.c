@@ -1,6 +1,6 @@
-/* errors.c - refusals: what src said, and what is wrong with the question.
+/* errors.c - refusals: errors of src, and errors in requests.
  *
- * One table turns the errors of src into statuses and codes, for every operation alike. */
+ * One table maps the errors of src to statuses and codes, for all operations. */
 #include "gateway/api/engine.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "gateway/api/route.h"
 
 static const struct {
-    int error; /* of src */
+    int error; /* a negative errno of src */
     int status;
     const char *code;
     unsigned retry_after_s;
@@ -36,7 +36,7 @@ static const struct {
     {-EBADMSG, 500, "internal", 0},
 };
 
-/* What our own side did not get right is for the log; clients read what they can do about it. */
+/* The details of internal errors are only logged; clients get a message about what they can do. */
 static const char *message_of(const char *code, const char *why)
 {
     static const char *const texts[][2] = {
@@ -54,7 +54,7 @@ static const char *message_of(const char *code, const char *why)
     return why;
 }
 
-/* -EIO and what else Redis may say are the last row's. */
+/* -EIO and all other errors use the last row. */
 static size_t find_error(int r)
 {
     size_t i = 0;

@@ -1,15 +1,14 @@
-/* included.c - two rounds of calls for a whole page.
+/* included.c - reads `include` for a whole page in two rounds of calls.
  *
- *     first    of each shard that has posts of the page a call for 20 of them: whether the caller
- *              likes them, their newest comments and likers; and one call to the caller's shard,
- *              which knows whom the caller follows, hides from and mutes
- *     second   comments and likers of other shards than their post's, a call a shard
+ *     first    to each shard with posts of the page, a call for up to 20 of them: whether the
+ * caller likes them, their newest comments and likers; and a call to the caller's shard: whom the
+ * caller follows, hides from and mutes second   for comments and likers in other shards than their
+ * post, a call to each shard
  *
- * A post has its author in its JSON, so that the page is all it takes. Comments of other shards may
- * turn out not to be for the reader: some more than were asked for are looked at, and those behind
- * the number are not shown. A comment that only the archive has is not shown either. A page has up
- * to 200 posts, and 1,000 of their comments and likers in all (question.c), so that no script takes
- * long. */
+ * The author of a post is in its JSON, so no other data is needed. Comments in other shards may not
+ * be visible to the reader: some more than requested are read, and the surplus is not shown.
+ * Comments that only the archive has are not shown. A page has up to 200 posts, with at most 1,000
+ * comments and likers in total (question.c), so that no script takes long. */
 #include "gateway/api/included.h"
 
 #include <errno.h>
@@ -23,18 +22,18 @@ enum { COMMENTS_MAX = SL_INCLUDED_MAX + SL_INCLUDED_SPARE };
 
 struct row {
     uint64_t id;
-    size_t offset, size; /* of its JSON; 0: not known (yet), or there is nothing to be seen */
+    size_t offset, size; /* of its JSON; 0: not known (yet), or not visible */
 };
 
 struct thing {
-    uint64_t id, author; /* of a user: itself */
+    uint64_t id, author; /* for a user: the user itself */
     bool is_liked;
     struct sl_viewer viewer;
     size_t comment_count, liker_count;
     struct row *comments, *likers;
 };
 
-/* Rows that the second round asks for. */
+/* Rows that the second round reads. */
 struct absent {
     size_t count;
     struct row **rows;
@@ -47,10 +46,10 @@ struct api_included {
     bool shows_posts;
     size_t count;
     struct thing *things;
-    size_t *order; /* of the things: those of one call behind each other */
-    size_t *ends;  /* where in `order` those of each call end */
+    size_t *order; /* of the items, grouped by call */
+    size_t *ends;  /* the end of each call's part of `order` */
     size_t part_count;
-    struct row *rows; /* of all things */
+    struct row *rows; /* of all items */
     struct absent comments, likers;
     struct buffer json;
 };
@@ -80,9 +79,9 @@ static void free_included(struct api_included *included)
     mem_free(included);
 }
 
-/* --- what is on the page --- */
+/* --- the items of the page --- */
 
-/* {"id":"ID" */
+/* Parses {"id":"ID". */
 static uint64_t read_id(struct sl_slice json)
 {
     const struct sl_slice begin = SL_SLICE("{\"id\":\"");
@@ -96,7 +95,7 @@ static uint64_t read_id(struct sl_slice json)
     return end && sl_id_parse(sl_slice(json.data, (size_t)(end - json.data)), &id) == 0 ? id : 0;
 }
 
-/* {"id":"ID","user":{"id":"AUTHOR" */
+/* Parses {"id":"ID","user":{"id":"AUTHOR". */
 static uint64_t read_author(struct sl_slice json)
 {
     const struct sl_slice user = SL_SLICE(",\"user\":");
@@ -106,7 +105,7 @@ static uint64_t read_author(struct sl_slice json)
     return sl_slice_starts_with(json, user) ? read_id(sl_slice_from(json, user.size)) : 0;
 }
 
-/* -EBADMSG: something is shown that has no id of this database. */
+/* -EBADMSG: an item has no id of this database. */
 static int read_things(struct api_included *included, const struct api_request *request,
                        api_shown_fn shown)
 {
@@ -250,7 +249,7 @@ static int ask_elsewhere(struct api_included *included, const struct sl_meta *me
     return r;
 }
 
-/* Both kinds of calls at once; their memory goes with them. */
+/* Sends both kinds of calls at once, and takes their memory. */
 static int send_all(struct api_request *request, api_part_fn part, api_step_fn next)
 {
     struct api_included *included = request->included;
@@ -382,7 +381,7 @@ static int on_part(struct api_request *request, size_t part, const redisReply *r
                                                 : on_viewer(request, reply);
 }
 
-/* The calls about posts, up to SL_INCLUDED_POSTS_MAX of one shard in each. */
+/* Builds the calls about posts, each with up to SL_INCLUDED_POSTS_MAX of one shard. */
 static int ask_about_posts(struct api_request *request, struct sl_call *calls,
                            struct failure *reterr)
 {
@@ -431,7 +430,7 @@ static int ask_about_users(struct api_request *request, struct sl_call *call,
 static int ask(struct api_request *request)
 {
     struct api_included *included = request->included;
-    /* a call has one post at least */
+    /* each call has at least one post */
     struct sl_call *calls = mem_zalloc(mem_array_size(included->count + 1, sizeof(*calls)));
     struct failure failure = {"out of memory"};
     size_t count = 0;
@@ -506,7 +505,7 @@ void api_included_append(struct buffer *json, const struct api_request *request,
     const struct api_included *included = request->included;
     const struct thing *thing = &included->things[i];
 
-    buffer_append(json, shown.data, shown.size - 1); /* the closing brace is put off */
+    buffer_append(json, shown.data, shown.size - 1); /* without the closing brace */
     if (request->includes_viewer)
         append_viewer(json, included, thing);
     if (wish->comments > 0 || wish->likers > 0) {
@@ -523,7 +522,7 @@ void api_included_append(struct buffer *json, const struct api_request *request,
     buffer_append_char(json, '}');
 }
 
-/* --- one --- */
+/* --- a single item --- */
 
 static struct sl_slice the_one(const struct api_request *request, size_t i)
 {

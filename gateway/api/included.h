@@ -1,8 +1,9 @@
-/* gateway/api/included.h - inside the API: what `include` asks to be shown with posts and users.
+/* gateway/api/included.h - internal to the API: what the parameter `include` adds to posts and
+ * users.
  *
- * When all that is asked for has been read, this goes on for the whole page at once: the newest
- * comments and likers of each post, and what the caller has to do with them. Two rounds at most,
- * the second only for what lives in other shards than its post. */
+ * When all items of a page have been read, this reads for the whole page at once: the newest
+ * comments and likers of each post, and the caller's relation to posts and users. It takes at most
+ * two rounds, the second one only for data in other shards than the post. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,19 +12,19 @@
 #include "base/buffer.h"
 #include "gateway/api/request.h"
 
-/* Something to be shown. */
+/* Returns the JSON of item `i`. */
 typedef struct sl_slice (*api_shown_fn)(const struct api_request *request, size_t i);
 
-/* Is there something to be asked for, which has not been yet? */
+/* Whether there is something to include that has not been read yet. */
 bool api_wants_included(const struct api_request *request);
-/* Asks for `count` posts, or users by the route; shown(i) is the i-th one's JSON, as it is shown.
- * `then` comes without a reply. */
+/* Reads what to include for `count` posts or users, depending on the route; shown(i) is the JSON of
+ * item i. `then` is called without a reply. */
 int api_include(struct api_request *request, size_t count, api_shown_fn shown, api_step_fn then);
-/* Does the caller like the i-th? */
+/* Whether the caller likes item i. */
 bool api_included_is_liked(const struct api_request *request, size_t i);
-/* Appends the i-th one's JSON, with what is included. */
+/* Appends the JSON of item i with what is included. */
 void api_included_append(struct buffer *json, const struct api_request *request, size_t i,
                          struct sl_slice shown);
 
-/* Answers with request->json, one post or user, and with what is included. */
+/* Answers with request->json, one post or user, and what is included. */
 int api_answer_shown(struct api_request *request, int status);

@@ -1,8 +1,8 @@
-/* likes.c - like a post, or do so no more; what the caller likes.
+/* likes.c - likes and unlikes posts, and lists the posts that the caller likes.
  *
- * A like is kept with the post, and what a user likes in a list of the user's own, which is changed
- * first where the two live in different shards. That list may hold a post too many: what is on a
- * page is read as any other posts, and the posts are asked whether they are liked. */
+ * A like is stored with the post. What a user likes is also in a list of the user's own, which is
+ * changed first if the two are in different shards. So the list may contain a post too many: the
+ * posts of a page are read as usual, and asked whether they are liked. */
 #include "src/social/likes.h"
 
 #include "base/alloc.h"
@@ -27,7 +27,8 @@ static int change(struct api_request *request, build_fn build)
 typedef int (*note_fn)(struct sl_call *call, const struct sl_meta *meta,
                        const struct sl_user_ref *user, uint64_t post, struct failure *reterr);
 
-/* The post's shard knows its own users only: those of others are looked up first, and note it. */
+/* The post's shard knows only its own users: others are looked up first, which also records the
+ * like. */
 static int change_as_user(struct api_request *request, build_fn build, note_fn note,
                           api_step_fn on_caller)
 {
@@ -73,7 +74,7 @@ int likes_unlike(struct api_request *request, const redisReply *reply)
     return change_as_user(request, sl_unlike_call, sl_unlike_note_call, on_unliker);
 }
 
-/* --- what the caller likes --- */
+/* --- the posts that the caller likes --- */
 
 static int on_liked(struct api_request *request, const redisReply *reply)
 {

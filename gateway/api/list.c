@@ -1,10 +1,10 @@
-/* list.c - steps that make a page: rows of the shard that has the list, then those that it lacks.
+/* list.c - assembles a page: rows of the shard that has the list, then the missing ones.
  *
- * Rows that the reply has whole go in at once. For the others the cache is asked first, where there
- * is one, then their shards, all at the same time, and for posts the archive; each round fills in
- * by the row's number, so that the order stays that of the list. A page of which nothing is to be
- * seen is followed by the next one. A page has at most `limit` rows (200), a round at most one call
- * a shard. */
+ * Complete rows of the reply are added at once. For the others the cache is asked first, if there
+ * is one, then their shards, in parallel, and for posts the archive. Each round fills in rows by
+ * their number, so the order remains that of the list. If nothing on a page is visible, the next
+ * page is read. A page has at most `limit` rows (200), and a round at most one call to each
+ * shard. */
 #include "gateway/api/list.h"
 
 #include <assert.h>
@@ -38,7 +38,7 @@ static void append_missing(struct buffer *json, const struct api_list *list)
     buffer_append_str(json, "]");
 }
 
-/* The i-th row that is shown. */
+/* The row shown at position i. */
 static struct sl_slice shown_row(const struct api_request *request, size_t i)
 {
     const struct api_list *list = &request->list;
@@ -103,13 +103,13 @@ static int answer(struct api_request *request, const redisReply *reply)
 
 /* --- rows of other shards --- */
 
-/* What the cache knows of the i-th of the absent rows. */
+/* What the cache knows about the i-th absent row. */
 static struct sl_slice known_value(const struct api_request *request, size_t i)
 {
     return i < request->known_count ? request->known[i].value : SL_SLICE_NONE;
 }
 
-/* Things that are gone are left out. */
+/* Items that no longer exist are left out. */
 static int take_user(struct api_request *request, uint32_t item, const struct sl_user_row *row,
                      const struct failure *failure)
 {
@@ -164,7 +164,7 @@ static int on_archived_part(struct api_request *request, size_t part, const redi
     return take_posts(request, part, reply, SL_CACHED_FROM_ARCHIVE);
 }
 
-/* request->known are the absent rows. */
+/* request->known contains the absent rows. */
 static int ask_for_users(struct api_request *request, const redisReply *reply)
 {
     const struct sl_meta meta = api_meta(request);
@@ -184,9 +184,9 @@ static int ask_for_users(struct api_request *request, const redisReply *reply)
     return api_send_all(request, r, &failure, on_users_part, answer);
 }
 
-/* --- rows that the archive has --- */
+/* --- rows from the archive --- */
 
-/* Redis says what of request->archived is to be seen: list->absent are the rows. */
+/* Redis decides which of request->archived are visible: list->absent are the rows. */
 static int judge_archived(struct api_request *request, api_step_fn then)
 {
     const struct sl_meta meta = api_meta(request);
@@ -198,7 +198,7 @@ static int judge_archived(struct api_request *request, api_step_fn then)
     return api_send_all(request, r, &failure, on_archived_part, then);
 }
 
-/* The page has some of the rows that lack, in their order. */
+/* request->archived contains some of the missing rows, in their order. */
 static int on_missing(struct api_request *request, const redisReply *reply)
 {
     struct api_list *list = &request->list;
@@ -215,8 +215,8 @@ static int on_missing(struct api_request *request, const redisReply *reply)
                                   : list->then(request, reply);
 }
 
-/* Posts that Redis has not, or has no more: what was on the list a round trip ago may have been
- * moved to the archive since. */
+/* For posts that Redis lacks, possibly because they were moved to the archive since the list was
+ * read. */
 static int fill_in(struct api_request *request, const redisReply *reply)
 {
     struct api_list *list = &request->list;
@@ -239,7 +239,7 @@ static int fill_in(struct api_request *request, const redisReply *reply)
     return r;
 }
 
-/* What comes behind the last row. */
+/* Rows that follow the last one. */
 static int on_older(struct api_request *request, const redisReply *reply)
 {
     struct api_list *list = &request->list;
@@ -287,7 +287,7 @@ static int find_owner(struct api_request *request, const redisReply *reply)
     return api_send(request, r, &failure, on_owner);
 }
 
-/* request->known are the absent rows. */
+/* request->known contains the absent rows. */
 static int ask_for_posts(struct api_request *request, const redisReply *reply)
 {
     const struct sl_meta meta = api_meta(request);
@@ -302,8 +302,8 @@ static int ask_for_posts(struct api_request *request, const redisReply *reply)
 
 /* --- bare rows --- */
 
-/* The cache has been asked for the absent rows. Those that are whole now are not absent any more,
- * nor is what it knows of them needed. */
+/* The cache was asked for the absent rows. Those that are complete now are no longer absent, and
+ * their values are freed. */
 static void use_known(struct api_request *request, enum sl_cache_kind kind)
 {
     struct api_list *list = &request->list;
@@ -323,7 +323,7 @@ static void use_known(struct api_request *request, enum sl_cache_kind kind)
         }
         request->known[i] = request->known[left];
         if (is_whole) {
-            request->known[i] = known; /* to be freed */
+            request->known[i] = known; /* freed later */
             continue;
         }
         request->known[left] = known;
@@ -344,7 +344,7 @@ static int on_known_posts(struct api_request *request, const redisReply *reply)
     return request->list.absent_count > 0 ? ask_for_posts(request, reply) : fill_in(request, reply);
 }
 
-/* Asks for the absent rows, the cache first. */
+/* Reads the absent rows, from the cache first. */
 static int ask_for_absent(struct api_request *request, enum sl_cache_kind kind, api_step_fn next)
 {
     const struct api_list *list = &request->list;
@@ -360,7 +360,7 @@ static int ask_for_absent(struct api_request *request, enum sl_cache_kind kind, 
     return r;
 }
 
-/* Asks for the posts that lack, wherever they are, and takes the step `then`. */
+/* Reads the missing posts, wherever they are, and continues with the step `then`. */
 static int complete_posts(struct api_request *request, api_step_fn then)
 {
     request->list.then = then;
@@ -421,7 +421,7 @@ static void list_post(struct api_request *request, const struct sl_post_row *row
     api_list_add_absent(list, at);
 }
 
-/* Room for `room` rows at least. 0, or refused. */
+/* Room for at least `room` rows. 0, or refused. */
 static int read_posts(struct api_request *request, const redisReply *reply, size_t room)
 {
     struct api_list *list = &request->list;
@@ -478,9 +478,10 @@ int api_list_answer_posts(struct api_request *request, const void *context, size
     return complete_posts(request, answer);
 }
 
-/* --- by ids --- */
+/* --- items by ids --- */
 
-/* Rows for `ids`, all of them absent but those that can be in no shard. 0; -ENOMEM. */
+/* Begins a page with rows for `ids`, all of them absent, except ids that cannot exist. 0;
+ * -ENOMEM. */
 static int begin_with(struct api_request *request, const uint64_t *ids, size_t count)
 {
     const struct sl_meta meta = api_meta(request);

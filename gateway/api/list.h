@@ -1,10 +1,10 @@
-/* gateway/api/list.h - inside the API: a page of users or posts, {"items":[...],"next":"..."}.
+/* gateway/api/list.h - internal to the API: a page of users or posts, {"items":[...],"next":"..."}.
  *
- * The shard that has the list answers with its rows; those that live in other shards are asked for
- * then, all at once. `next` is the position of the last row and there whenever a row is: only the
- * page past the end is empty, and has none. A page whose rows are all gone is read over. Where
- * Redis ends, the archive is read on. With a cache rows come bare, which the cache makes whole;
- * those that it cannot are asked for as those of other shards are. */
+ * The shard that has the list answers with its rows; items in other shards are then read in
+ * parallel. `next` is the position of the last row, and is present whenever there is a row: only
+ * the page after the end is empty, and has none. A page whose items no longer exist is skipped.
+ * After the end of a list in Redis, the archive is read. With a cache, rows are bare and completed
+ * by the cache; those that it lacks are read like items of other shards. */
 #pragma once
 
 #include <hiredis/hiredis.h>
@@ -17,57 +17,58 @@
 struct api_request;
 struct sl_post_row;
 
-/* What a bare row has. */
+/* The content of a bare row. */
 struct api_list_bare {
-    uint64_t author;    /* of a post */
+    uint64_t author;    /* for a post */
     uint64_t counts[3]; /* likes, comments; followers, following, posts */
-    uint64_t version;   /* of a user */
+    uint64_t version;   /* for a user */
     size_t login_at, login_size, name_at, name_size; /* in api_list.texts; a user has no login */
 };
 
 struct api_list_row {
     uint64_t id;
-    size_t offset, size; /* of its JSON; 0: not known (yet), or there is nothing to be seen */
-    bool is_bare;        /* the cache may have the rest of it */
+    size_t offset, size; /* of its JSON; 0: not known (yet), or not visible */
+    bool is_bare;        /* the cache may have the rest */
     struct api_list_bare bare;
 };
 
 struct api_list {
     struct api_list_row *rows;
     size_t count;
-    size_t *absent; /* indices of the rows that other shards are asked for */
+    size_t *absent; /* indices of the rows to be read from other shards */
     size_t absent_count;
-    uint64_t next;      /* position of the last row; 0: nothing is behind it */
-    bool tells_missing; /* the rows were asked for by their ids */
-    bool only_liked;    /* rows that the caller does not like are not shown */
+    uint64_t next;      /* position of the last row; 0: nothing follows */
+    bool tells_missing; /* the items were requested by their ids */
+    bool only_liked;    /* do not show posts that the caller does not like */
     struct buffer json, texts;
-    int (*then)(struct api_request *request, const redisReply *reply); /* when no row lacks */
+    int (*then)(struct api_request *request, const redisReply *reply); /* called when no row is
+                                                                          missing */
 };
 
 void api_list_done(struct api_list *list);
 
-/* A page that has been put together elsewhere: posts, newest first, in one form or another. */
+/* Returns row `i` of a page assembled elsewhere: posts, newest first, complete, bare or by id. */
 typedef const struct sl_post_row *(*api_list_row_fn)(const void *context, size_t i);
 int api_list_answer_posts(struct api_request *request, const void *context, size_t count,
                           api_list_row_fn row_at);
 
-/* Users by their ids, which are there, in this order; `next` as above. */
+/* Answers with users by their ids, which exist, in this order; `next` as above. */
 int api_list_answer_users(struct api_request *request, const uint64_t *ids, size_t count,
                           uint64_t next);
 
-/* The same of posts. */
+/* The same for posts. */
 int api_list_answer_page(struct api_request *request, const uint64_t *ids, size_t count,
                          uint64_t next);
-/* Posts by their ids, those of them that the caller likes. */
+/* The same for those of the posts that the caller likes. */
 int api_list_answer_liked(struct api_request *request, const uint64_t *ids, size_t count,
                           uint64_t next);
 
-/* What request->ids are, in this order, {"items":[...],"missing":["ID",...]}: those that there are
- * not, or that the reader may not see, are told. */
+/* Answers with the items of request->ids, in this order, {"items":[...],"missing":["ID",...]}:
+ * `missing` lists those that do not exist or that the reader may not see. */
 int api_list_asked_users(struct api_request *request);
 int api_list_asked_posts(struct api_request *request);
 
-/* Steps: the reply is that to a builder of a list of users, or of posts. */
+/* Steps that take the reply to a builder of a list of users, or of posts. */
 int api_list_on_users(struct api_request *request, const redisReply *reply);
 int api_list_on_posts(struct api_request *request, const redisReply *reply);
 int api_list_on_profile(struct api_request *request, const redisReply *reply);

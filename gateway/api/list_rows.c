@@ -1,8 +1,8 @@
-/* list_rows.c - the rows of a page, as they are gathered.
+/* list_rows.c - the rows of a page while they are collected.
  *
- * The JSON of all rows stands behind each other in one buffer, in the order in which it became
- * known; a row says where its own is. What a bare row has is kept until the rest of it is there. A
- * page has at most as many rows as were asked for, 200. */
+ * The JSON of all rows is concatenated in one buffer, in the order in which it becomes known; a row
+ * has its position there. The content of a bare row is kept until the rest is known. A page has at
+ * most as many rows as were requested, 200. */
 #include "gateway/api/list_rows.h"
 
 #include <errno.h>

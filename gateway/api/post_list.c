@@ -1,7 +1,7 @@
-/* post_list.c - what belongs to one post, page by page: who likes it, and its comments.
+/* post_list.c - lists of a post: the users who like it, and its comments.
  *
- * Redis is asked first. A post that it lacks may be in the archive; its lists are in Redis all the
- * same, but who may see them is then judged by the post as the archive has it. A page costs one
+ * Redis is asked first. A post that Redis lacks may be in the archive; its lists are still in
+ * Redis, but who may see them is decided by the post as stored in the archive. A page costs one
  * round trip, two with the archive in between. */
 #include "gateway/api/request.h"
 #include "src/archive/archived.h"

@@ -1,9 +1,9 @@
-/* posts.c - post, read a post, take one back; what a user posted, what answers a post.
+/* posts.c - creates, reads and deletes posts; lists the posts of a user and the comments of a post.
  *
- * What was posted is read back, so that its author gets what every reader gets; where the key of an
- * idempotent request was used before, that may be a post which is gone since. A post that answers
- * one of another shard needs to know that one's author: the builder says so, and the author is
- * asked for. What Redis has not is looked for in the archive, if there is one. */
+ * A new post is read back, so that its author gets the same answer as any reader; for a repeated
+ * Idempotency-Key that may be a post that was deleted since. For a reply to a post in another shard
+ * the author of that post is needed: the builder reports that, and the author is looked up. Posts
+ * that Redis lacks are read from the archive, if there is one. */
 #include "src/social/posts.h"
 
 #include <assert.h>
@@ -38,13 +38,13 @@ static int no_such_post(struct api_request *request)
     return fail_for_post(request, r, &failure);
 }
 
-/* Of the only post. */
+/* The value of the only post. */
 static struct sl_slice known_value(const struct api_request *request)
 {
     return request->known_count > 0 ? request->known[0].value : SL_SLICE_NONE;
 }
 
-/* The row of the only post in the reply. */
+/* Answers with the only row of the reply. */
 static int answer_row(struct api_request *request, const redisReply *reply, bool is_archived);
 
 static int on_archived_row(struct api_request *request, const redisReply *reply)
@@ -177,22 +177,22 @@ static int read_place(struct sl_post_place *place, const json_t *json, struct ht
     return r == 0 && box ? read_box(place, box, refusal) : r;
 }
 
-/* Authors of the posts that are referred to, as far as they live in other shards than the writer:
- * the writer's shard cannot look them up. */
+/* Authors of referenced posts in other shards than that of the writer, which cannot look them
+ * up. */
 struct author {
     char user[SL_USER_ID_TEXT_MAX], login[SL_LOGIN_SIZE];
     size_t user_size, login_size;
-    bool is_restricted; /* nobody is to be named */
+    bool is_restricted; /* the post is not public */
     bool is_looked_up;
 };
 
 enum { REFERENCE_COUNT = 3 };
 
-/* What is behind a request that posts. */
+/* The state of a request that creates a post. */
 struct writing {
     struct author authors[REFERENCE_COUNT];
     struct sl_slice urls[SL_POST_URLS_MAX];
-    struct buffer media;    /* as text */
+    struct buffer media;    /* serialized */
     struct buffer audience; /* with ids; empty: as it was given */
     uint64_t ids[];         /* of the logins in it */
 };
@@ -233,7 +233,7 @@ static int dump_to_buffer(const char *data, size_t size, void *buffer)
     return 0;
 }
 
-/* Each is an object with a link `url`; what else is in it is the writer's affair. */
+/* Each must be an object with a link `url`; other members are opaque. */
 static int read_media(struct sl_post *post, const json_t *media, struct writing *writing,
                       struct http_refusal *refusal)
 {
@@ -255,7 +255,7 @@ static int read_media(struct sl_post *post, const json_t *media, struct writing 
     return writing->media.failed ? -ENOMEM : 0;
 }
 
-/* `ret_post` borrows from the body, and from `writing`. */
+/* The slices of `ret_post` belong to the body and to `writing`. */
 static int read_post(const json_t *body, struct sl_post *ret_post, struct writing *writing,
                      struct http_refusal *refusal)
 {
@@ -326,8 +326,8 @@ static void fill_in_authors(struct sl_post *post, const struct author *authors)
 
 static int on_author(struct api_request *request, const redisReply *reply);
 
-/* The first reference, from `*index` on, to a post of another shard than `shard` whose author is
- * not known. There is one when the builder said -EXDEV. */
+/* The first reference, from `*index` on, to a post in another shard than `shard` whose author is
+ * not known. There is one when the builder returned -EXDEV. */
 static uint64_t find_stranger(struct sl_post *post, uint32_t shard, size_t *index)
 {
     uint64_t id = 0;
@@ -343,7 +343,7 @@ static uint64_t find_stranger(struct sl_post *post, uint32_t shard, size_t *inde
     return id;
 }
 
-/* Which member can the builder not take? Each is tried alone, with a text that is good. */
+/* Finds the member that the builder refuses, by trying each one alone with a valid text. */
 static const char *find_fault(const struct sl_meta *meta, const struct sl_user_ref *writer,
                               const struct sl_post *post)
 {
@@ -374,7 +374,7 @@ static const char *find_fault(const struct sl_meta *meta, const struct sl_user_r
     return name;
 }
 
-/* Posts, or looks the next author up. */
+/* Creates the post, or looks up the next author. */
 static int write_post(struct api_request *request)
 {
     const struct sl_user_ref writer = sl_user_by_id(request->caller);
@@ -427,7 +427,7 @@ static int on_author(struct api_request *request, const redisReply *reply)
     return write_post(request);
 }
 
-/* --- whom the audience names by login --- */
+/* --- logins in the audience --- */
 
 static int take_named(struct api_request *request, uint32_t item, const struct sl_user_row *row,
                       const struct failure *failure)
@@ -502,7 +502,7 @@ int posts_create(struct api_request *request, const redisReply *reply)
 
 /* --- delete --- */
 
-/* What is not there is deleted. */
+/* A post that does not exist counts as deleted. */
 static int answer_deleted(struct api_request *request, bool was_there)
 {
     request->status = 204;
@@ -557,7 +557,7 @@ int posts_delete(struct api_request *request, const redisReply *reply)
     return api_send(request, r, &failure, on_deleted);
 }
 
-/* --- a user's --- */
+/* --- posts of a user --- */
 
 int posts_of_user(struct api_request *request, const redisReply *reply)
 {

@@ -1,8 +1,8 @@
-/* question.c - what is asked: the token first, then the path, the query, the headers, the body.
+/* question.c - parses a request: the token first, then the path, query, headers and body.
  *
- * Whoever has no good token learns nothing about the rest. All of it is checked before the first
- * call to Redis is built, and what is needed later lies in the request, for the slices of the HTTP
- * request are gone by then. A page has 20 things unless `limit` says otherwise, 200 at most; an
+ * A client without a valid token learns nothing about the rest. Everything is checked before the
+ * first call to Redis is built. What is needed later is copied to the request, because the slices
+ * of the HTTP request become invalid. A page has 20 items by default, 200 at most; an
  * Idempotency-Key has up to 100 characters. */
 #include "gateway/api/engine.h"
 
@@ -22,9 +22,10 @@
 #include "src/model/id.h"
 #include "src/model/user_name.h"
 
-enum { INCLUDED_MAX = 1000 }; /* comments and likers of a page */
+enum { INCLUDED_MAX = 1000 }; /* comments and likers on a page */
 enum { PAGE_DEFAULT = 20, PAGE_MAX = 200, KEY_MAX = 100, SEGMENT_MAX = 2 * SL_LOGIN_SIZE };
-/* Of what may be under way, one subject gets one part of so many, and so much in any case. */
+/* A subject may have one of HOLDER_SHARE parts of the allowed requests, but at least
+ * HOLDER_AT_LEAST. */
 enum { HOLDER_SHARE = 4, HOLDER_AT_LEAST = 16 };
 
 int api_read_user(const struct sl_meta *meta, struct sl_slice text, struct sl_user_ref *ret_user,
@@ -54,7 +55,7 @@ static int read_me(struct api_request *request, struct sl_user_ref *ret_user)
     return 0;
 }
 
-/* A login is kept in `room`, for `text` is gone soon. */
+/* A login is copied to `room`, because `text` becomes invalid. */
 static int read_named_user(struct api_request *request, struct sl_slice text,
                            struct sl_user_ref *ret_user, char room[static SL_LOGIN_SIZE])
 {
@@ -70,7 +71,7 @@ static int read_named_user(struct api_request *request, struct sl_slice text,
     return r;
 }
 
-/* {user} and {post} of the path: a segment of it, as it was sent. What cannot be decoded names
+/* Decodes {user} or {post} of the path, a segment as it was sent. One that cannot be decoded names
  * nobody. */
 static int read_variable(struct api_request *request, struct sl_slice segment)
 {
@@ -103,7 +104,7 @@ static int read_with(struct api_request *request, struct sl_slice with)
     return read_named_user(request, with, &request->with, request->with_login);
 }
 
-/* Cuts the first of what stands between commas off *list; false: there is none any more. */
+/* Removes the first item of a comma-separated list; false: there is none. */
 static bool next_item(struct sl_slice *list, struct sl_slice *ret_item)
 {
     const char *comma;
@@ -125,7 +126,7 @@ static bool has_id(const struct api_request *request, uint64_t id)
     return false;
 }
 
-/* ID,ID,...; one that is there twice is answered once. */
+/* Parses ID,ID,...; duplicates are ignored. */
 static int read_ids(struct api_request *request, struct sl_slice list)
 {
     struct sl_slice item;
@@ -171,7 +172,7 @@ static int read_page(struct api_request *request, struct sl_slice before, struct
     return 0;
 }
 
-/* comments:N, likes:N or viewer. */
+/* Parses comments:N, likes:N or viewer. */
 static int read_included(struct api_request *request, struct sl_slice item)
 {
     const bool shows_posts = request->route->flags & API_SHOWS_POSTS;
@@ -217,7 +218,7 @@ static int read_include(struct api_request *request, struct sl_slice list)
     return r;
 }
 
-/* A request id is the writer's and the key, so that nobody meets another's. */
+/* A request id consists of the user and the key, so that users cannot use each other's. */
 static int read_idempotency_key(struct api_request *request, const struct http_request *http)
 {
     struct sl_slice key = http_trim(http->idempotency_key);
@@ -234,14 +235,14 @@ static int read_idempotency_key(struct api_request *request, const struct http_r
             return api_refuse(request, 400, "bad_idempotency_key", "Idempotency-Key",
                               "the key holds something else than printable ASCII");
     }
-    /* Tokens without a user are administrators': they share one space of keys. */
+    /* Tokens without a user belong to administrators, who share one space of keys. */
     length =
         snprintf(room, API_REQUEST_ID_SIZE, "%" PRIu64 ":%.*s", request->caller, SL_SLICE_ARG(key));
     request->request_id = sl_slice(room, (size_t)length);
     return 0;
 }
 
-/* SL_READER_NOBODY: the token's subject is no user of this database. */
+/* SL_READER_NOBODY: the token's subject is not a user of this database. */
 static uint64_t caller_of(const struct api *api, const struct token *token)
 {
     uint64_t id;
@@ -283,8 +284,8 @@ static int read_body(struct api_request *request, const struct http_request *htt
     return 0;
 }
 
-/* access_token is the first, and every operation takes it; of the others each those of its flags.
- */
+/* access_token is the first one, which every operation takes; of the others each takes those in its
+ * flags. */
 enum parameter {
     PARAMETER_ACCESS_TOKEN,
     PARAMETER_BEFORE,
@@ -298,7 +299,7 @@ enum parameter {
 
 static const struct {
     const char *name;
-    unsigned flag; /* of the operations that take it; 0: of all */
+    unsigned flag; /* of the operations that take it; 0: all */
 } parameters[PARAMETER_COUNT] = {
     [PARAMETER_ACCESS_TOKEN] = {"access_token", 0},
     [PARAMETER_BEFORE] = {"before", API_TAKES_PAGE},
@@ -309,13 +310,13 @@ static const struct {
     [PARAMETER_INCLUDE] = {"include", API_SHOWS_POSTS | API_SHOWS_USERS},
 };
 
-/* What the query holds; those that the operation does not take stay absent. */
+/* The parameters of the query; those that the operation does not take stay absent. */
 struct query {
     struct sl_slice values[PARAMETER_COUNT];
     struct form form;
 };
 
-/* As form_read(). */
+/* Errors as in form_read(). */
 static int read_query(struct query *query, const struct api_route *route,
                       const struct http_request *http, struct http_refusal *refusal)
 {
@@ -340,7 +341,7 @@ static int read_query(struct query *query, const struct api_route *route,
     return r;
 }
 
-/* Of what there may be under way one subject has a part, so that it keeps nobody else out. */
+/* Limits the number of requests of one subject, so that it cannot exclude others. */
 static int check_share(struct api_request *request, const struct token *token)
 {
     struct api *api = request->api;
@@ -366,7 +367,7 @@ static void note_act(struct api_request *request)
         request->act = (struct api_act){request->subject, api_route_label(request->route)};
 }
 
-/* The token first: whoever has none learns nothing about the rest. */
+/* Parses everything, the token first: a client without one learns nothing about the rest. */
 static int understand(struct api_request *request, const struct http_request *http,
                       struct sl_slice variable, struct query *query, enum token_fault *ret_fault)
 {

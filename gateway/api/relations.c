@@ -1,6 +1,6 @@
-/* relations.c - what a user has to do with others: follow, hide from, mute, and end it.
+/* relations.c - follows, hides from and mutes users, and ends it.
  *
- * Whoever lives in another shard than the caller is looked up first. */
+ * Users in another shard than the caller's are looked up first. */
 #include <errno.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ typedef int (*relation_call_fn)(struct sl_call *call, const struct sl_meta *meta
                                 struct sl_slice request_id, const struct sl_user_ref *user,
                                 const struct sl_user *target, struct failure *reterr);
 
-/* --- one --- */
+/* --- one target --- */
 
 static int change(struct api_request *request, relation_call_fn build, const struct sl_user *target)
 {
@@ -37,7 +37,7 @@ static int change_found(struct api_request *request, relation_call_fn build,
     return r < 0 ? api_fail(request, r, &failure) : change(request, build, &target);
 }
 
-/* `then` goes on with the reply to the look-up. */
+/* `then` continues with the reply to the look-up. */
 static int begin(struct api_request *request, relation_call_fn build, api_step_fn then)
 {
     const struct sl_user_ref user = sl_user_by_id(request->caller);
@@ -73,7 +73,7 @@ RELATION(unhide)
 RELATION(mute)
 RELATION(unmute)
 
-/* --- whom the caller hides from, and has muted --- */
+/* --- the users from whom the caller hides, and those muted --- */
 
 typedef int (*list_call_fn)(struct sl_call *call, const struct sl_meta *meta,
                             const struct sl_user_ref *user, const struct sl_page *page,
@@ -103,12 +103,12 @@ int relations_muted(struct api_request *request, const redisReply *reply)
     return list(request, sl_muted_list_call);
 }
 
-/* --- many --- */
+/* --- many targets --- */
 
 struct target {
     struct sl_slice given;
-    struct sl_user_ref ref; /* neither id nor login: it can be no user */
-    struct sl_user user;    /* for the builder; its slices point behind, or to the body */
+    struct sl_user_ref ref; /* neither id nor login: cannot be a user */
+    struct sl_user user;    /* for the builder; its slices point into this struct, or to the body */
     char login[SL_LOGIN_SIZE];
     char name[SL_NAME_MAX];
 };
@@ -117,7 +117,7 @@ struct batch {
     bool unfollows;
     size_t count;
     size_t absent_count;
-    size_t absent[SL_FOLLOW_MAX]; /* indices of the targets that other shards are asked for */
+    size_t absent[SL_FOLLOW_MAX]; /* indices of the targets to be looked up in other shards */
     struct target targets[];
 };
 
@@ -218,7 +218,7 @@ static int look_up(struct api_request *request)
     return api_send_all(request, r, &failure, on_found, change_all);
 }
 
-/* What can be no user is left as one that was not found. */
+/* A text that cannot be a user is treated as one that was not found. */
 static int add_target(struct api_request *request, struct batch *batch, const json_t *text)
 {
     const struct sl_user_ref user = sl_user_by_id(request->caller);

@@ -1,8 +1,8 @@
-/* request.c - the life of a request: it begins, waits for its calls, is answered or given up.
+/* request.c - the lifetime of a request: it begins, waits for its calls, and is answered or
+ * abandoned.
  *
- * Every request has the same time limit; one timer serves all. A request whose owner is gone or has
- * been answered lives on until Redis has answered its last call. How many live at once is bounded
- * by api.c, which begins them. */
+ * All requests have the same time limit; one timer serves them all. A request that was abandoned or
+ * answered exists until Redis has answered its last call. api.c limits how many exist at once. */
 #include "gateway/api/engine.h"
 
 #include <errno.h>
@@ -113,7 +113,7 @@ void api_settle(struct api_request *request, int outcome)
     api_request_free(request);
 }
 
-/* --- time --- */
+/* --- timeouts --- */
 
 static void on_timer(uv_timer_t *timer)
 {
@@ -138,7 +138,7 @@ static void arm_timer(struct api *api)
         uv_timer_start(api->timer, on_timer, due_ms > now_ms ? due_ms - now_ms : 0, 0);
 }
 
-/* --- from beginning to end --- */
+/* --- creating and freeing --- */
 
 struct api_request *api_request_new(struct api *api, const struct api_route *route,
                                     api_answer_fn answered, void *owner)

@@ -1,7 +1,7 @@
-/* revocations.c - take tokens back, see which are, and let them be good again.
+/* revocations.c - revokes tokens, lists revocations, and withdraws them.
  *
- * A time is judged by the clock of this server, for it is compared with what tokens say of
- * themselves. A revocation is answered as the list has it, so it is read back by its id. */
+ * Times are relative to the clock of this server, because they are compared with times in tokens.
+ * The answer to a new revocation is as in the list, so it is read back by its id. */
 #include "src/database/revocations.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "gateway/api/body.h"
 #include "gateway/api/request.h"
 
-/* --- make one --- */
+/* --- creating --- */
 
 static int on_read_back(struct api_request *request, const redisReply *reply)
 {
@@ -20,7 +20,7 @@ static int on_read_back(struct api_request *request, const redisReply *reply)
     size_t count = 0;
     int r = sl_revocations_reply(reply, &count, &failure);
 
-    if (r == 0 && count == 0) { /* it was taken back meanwhile */
+    if (r == 0 && count == 0) { /* it was withdrawn meanwhile */
         failure_set(&failure, -ENOENT, "there is no revocation %" PRIu64, request->id);
         r = -ENOENT;
     }
@@ -98,8 +98,8 @@ int revocations_create(struct api_request *request, const redisReply *reply)
 
 /* --- the list --- */
 
-/* Newest first. What matters no more is passed over, so that a page may have fewer than asked for;
- * `next` is there whenever a row was. */
+/* Newest first. Expired revocations are skipped, so a page may have fewer than requested; `next` is
+ * present whenever there was a row. */
 static int on_list(struct api_request *request, const redisReply *reply)
 {
     struct sl_revocation one = {.id = 0};
@@ -143,7 +143,7 @@ int revocations_list(struct api_request *request, const redisReply *reply)
     return api_send(request, r, &failure, on_list);
 }
 
-/* --- take one back --- */
+/* --- withdrawing --- */
 
 static int on_undone(struct api_request *request, const redisReply *reply)
 {

@@ -1,4 +1,4 @@
-/* route.c - the table of operations, looked through in order.
+/* route.c - the table of operations, searched in order.
  *
  * A path is compared with each pattern; there are a few dozen, most of which differ early. */
 #include "gateway/api/route.h"
@@ -17,8 +17,8 @@ static const struct api_route routes[API_ROUTE_COUNT] = {
 #include "gateway/metrics/api_routes.def"
 };
 
-/* Character by character, so that most patterns are left at the first that differs; a variable
- * takes any segment that is not empty. */
+/* Compares character by character, so that most patterns fail at the first difference. A variable
+ * matches any segment that is not empty. */
 static bool path_matches(const char *pattern, struct sl_slice path, struct sl_slice *ret_variable)
 {
     const char *at = path.data, *end = path.data + path.size, *segment;

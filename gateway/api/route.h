@@ -1,4 +1,4 @@
-/* gateway/api/route.h - inside the API: which operation is meant? */
+/* gateway/api/route.h - internal to the API: finds the operation of a request. */
 #pragma once
 
 #include "gateway/api/request.h"
@@ -11,7 +11,7 @@ enum api_route_name {
 
 struct api_scope {
     enum token_scope scope;
-    const char *insufficient; /* WWW-Authenticate when it is missing */
+    const char *insufficient; /* WWW-Authenticate if the scope is missing */
 };
 
 struct api_route {
@@ -21,18 +21,18 @@ struct api_route {
     unsigned flags;
 };
 
-/* The methods of `path`; NULL: none. */
+/* The methods of `path`; NULL: an unknown path. */
 const char *api_route_allow(struct sl_slice path);
 
-/* NULL: this path does not take this method. *ret_variable is what stands in place of {user} or
- * {post}; absent: neither. */
+/* NULL: this path does not have this method. *ret_variable is the segment for {user} or {post};
+ * absent: the path has none. */
 const struct api_route *api_route_find(enum http_method method, struct sl_slice path,
                                        struct sl_slice *ret_variable);
 
-/* "POST /v1/users" */
+/* Such as "POST /v1/users". */
 const char *api_route_label(const struct api_route *route);
 enum api_route_name api_route_name(const struct api_route *route);
-/* {user} or {post} stands in its path. */
+/* Whether the path contains {user} or {post}. */
 bool api_route_names_user(const struct api_route *route);
 bool api_route_names_revocation(const struct api_route *route);
 bool api_route_names_post(const struct api_route *route);

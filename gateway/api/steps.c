@@ -1,7 +1,6 @@
-/* steps.c - the calls that steps send, to Redis and to the archive, and the step that comes next.
+/* steps.c - sends the calls of steps to Redis and the archive, and continues with the next step.
  *
- * A request whose owner is gone, or has been answered, lives on until the last of its calls is
- * back. */
+ * A request that was abandoned or answered exists until the last of its calls has returned. */
 #include "gateway/api/engine.h"
 
 #include <assert.h>
@@ -59,7 +58,7 @@ struct part {
     size_t number;
 };
 
-/* All are back. `request->refusal` holds the first refusal. */
+/* All replies are there. `request->refusal` contains the first refusal. */
 static void finish_parts(struct api_request *request)
 {
     if (api_request_reap(request))
@@ -112,7 +111,7 @@ int api_send_many(struct api_request *request, struct sl_call *calls, size_t cou
     for (size_t i = 0; r == 0 && i < count; i++)
         r = send_part(request, &calls[i], i);
     if (r < 0)
-        r = api_fail_for_memory(request); /* what was sent is waited for */
+        r = api_fail_for_memory(request); /* what was sent must be waited for */
     if (request->parts_left > 0)
         return API_WAITS;
     return r < 0 ? r : next(request, NULL);
@@ -155,7 +154,7 @@ bool api_has_archive(const struct api_request *request)
     return request->api->settings.archive;
 }
 
-/* Its -EAGAIN is not that of Redis. */
+/* -EAGAIN of the archive has another meaning than that of Redis. */
 static int fail_for_archive(struct api_request *request, int r, const struct failure *failure)
 {
     static const struct {
@@ -173,7 +172,7 @@ static int fail_for_archive(struct api_request *request, int r, const struct fai
     return api_fail(request, -EIO, failure);
 }
 
-/* What archive_reader.h has accepted, or not. */
+/* `r`: the result of a function of archive_reader.h. */
 static int wait_for_archive(struct api_request *request, int r)
 {
     struct failure failure;

@@ -1,9 +1,10 @@
-/* timelines.c - the home timeline of the caller, and the public one.
+/* timelines.c - the home timeline of the caller, and the public timeline.
  *
- * The first is put together in rounds of calls (src/home/home_read.h); this sends them. It may
- * begin where the caller has read to, which is asked first. The second is asked of all shards at
- * once for ids (src/social/public_timeline.h), of which the newest are read then: two round trips,
- * and one more for each 1,000 events of a shard of which none is a post to be seen, ten at most. */
+ * A home timeline is assembled in rounds of calls (src/home/home_read.h), which are sent here. It
+ * may begin where the caller has read to, which is read first. For the public timeline all shards
+ * are asked at once for ids (src/social/public_timeline.h), and the newest posts are then read:
+ * two round trips, and one more for each 1,000 events of a shard without a visible post, ten at
+ * most. */
 #include "src/home/home_read.h"
 
 #include <errno.h>
@@ -64,7 +65,7 @@ static int read_home(struct api_request *request)
     r = sl_home_read_new(&read, &meta, &reader, &page, &failure);
     if (r < 0)
         return api_fail(request, r, &failure);
-    read_free(request->state); /* of a page of which nothing was left */
+    read_free(request->state); /* of a page of which nothing was visible */
     request->state = read;
     request->free_state = read_free;
     return next_round(request, NULL);
@@ -88,18 +89,18 @@ int timelines_home(struct api_request *request, const redisReply *reply)
     (void)reply;
     if (!request->after_last_read)
         return read_home(request);
-    request->after_last_read = false; /* it is known for the pages behind this one */
+    request->after_last_read = false; /* it is known for the following pages */
     r = sl_last_read_call(&request->call, &meta, &reader, 0, &failure);
     return api_send(request, r, &failure, on_last_read);
 }
 
-/* --- everybody's --- */
+/* --- the public timeline --- */
 
 enum { ROUNDS_MAX = 10 };
 
 struct public_page {
     unsigned rounds;
-    uint64_t floor; /* of a round: what is not below it is all there is */
+    uint64_t floor; /* of a round: the ids are complete down to this */
     size_t count;
     uint64_t posts[]; /* page.limit of each shard */
 };
@@ -174,7 +175,7 @@ int timelines_public(struct api_request *request, const redisReply *reply)
     const size_t room = request->page.limit * api_meta(request).shards;
 
     (void)reply;
-    mem_free(request->state); /* of a page of which nothing was left */
+    mem_free(request->state); /* of a page of which nothing was visible */
     request->state = mem_zalloc(sizeof(struct public_page) + room * sizeof(uint64_t));
     return request->state ? read_public(request) : api_fail_for_memory(request);
 }

@@ -1,8 +1,8 @@
-/* users.c - make a user, read one, change oneself, how far one has read, and who follows whom.
+/* users.c - creates, reads and changes users; how far a user has read; followers and followed
+ * users.
  *
- * A new user is read back by the id that the write returned, so that making one and reading one are
- * answered alike. For the lists only the call is built here; list.h has the steps that answer them.
- */
+ * A new user is read back by the id that the write returned, so that both operations have the same
+ * answer. For the lists only the call is built here; list.h has the steps that answer them. */
 #include <errno.h>
 #include <inttypes.h>
 
@@ -94,7 +94,7 @@ int users_create(struct api_request *request, const redisReply *reply)
 
 /* --- change --- */
 
-/* [{"name","value"},...], whose slices are the body's. */
+/* Reads [{"name","value"},...]; the slices belong to the body. */
 static int read_fields(const json_t *array, struct sl_user_change *change,
                        struct sl_user_field room[static SL_USER_FIELDS_MAX],
                        struct http_refusal *refusal)
@@ -103,7 +103,7 @@ static int read_fields(const json_t *array, struct sl_user_change *change,
 
     change->changes_fields = true;
     change->fields = room;
-    change->field_count = json_array_size(array); /* of null: 0 */
+    change->field_count = json_array_size(array); /* 0 for null */
     if (change->field_count > SL_USER_FIELDS_MAX)
         return http_refuse(refusal, 400, "bad_length", "fields", "fields has up to %d of them",
                            SL_USER_FIELDS_MAX);
@@ -122,7 +122,7 @@ static int read_fields(const json_t *array, struct sl_user_change *change,
     return r;
 }
 
-/* Which member can the builder not take? */
+/* Finds the member that the builder refuses. */
 static const char *find_fault(const struct sl_meta *meta, const struct sl_user_ref *user,
                               const struct sl_user_change *change)
 {
@@ -208,7 +208,7 @@ static int on_last_read(struct api_request *request, const redisReply *reply)
     return api_answer(request, 200);
 }
 
-/* `id` 0: asks only. */
+/* `id` 0: only reads. */
 static int change_last_read(struct api_request *request, uint64_t id, int status)
 {
     const struct sl_user_ref user = sl_user_by_id(request->caller);

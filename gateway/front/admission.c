@@ -1,13 +1,13 @@
-/* admission.c - an array of streams and two hash tables over it, all in one shared mapping.
+/* admission.c - an array of streams and two hash tables over it, in one shared mapping.
  *
- * A chain holds the streams whose hashes fall into its bucket; a limit is checked by walking one
- * chain, which is as long as the limit and chance make it. The links are only an index: whether an
- * entry counts is said by its `worker`, written last, so that after a crash in the middle the
- * chains are built again from the entries.
+ * A chain contains the streams whose hashes fall into its bucket; a limit is checked by walking one
+ * chain, whose length is about that of the limit. The links are only an index: whether an entry
+ * counts is decided by its `worker`, which is written last, so that after a crash in the middle the
+ * chains can be rebuilt from the entries.
  *
- * All of it is read and written under the lock, but for `worker` and `is_replaced`, which a worker
- * that is woken reads of every entry. They are atomic: an entry that is its own stays its own while
- * it looks, since nobody else takes it away, and whether it is told to go was written before the
+ * Everything is read and written under the lock, except `worker` and `is_replaced`, which a worker
+ * that is woken reads from all entries. They are atomic: a worker's own entry stays its own while
+ * it looks, because nobody else removes it, and whether it was told to go was written before the
  * worker was woken. */
 #include "gateway/front/admission.h"
 
@@ -28,9 +28,9 @@ enum { BY_SUBJECT, BY_ADDRESS, CHAINS };
 #define END    UINT32_MAX
 
 struct entry {
-    uint64_t serial;         /* the order of coming */
+    uint64_t serial;         /* in the order of arrival */
     uint64_t hashes[CHAINS]; /* 0: not counted */
-    uint32_t next[CHAINS];   /* entries in the same bucket; END */
+    uint32_t next[CHAINS];   /* next entries in the same buckets; END */
     uint32_t next_free;
     _Atomic uint16_t worker; /* plus one; NOBODY: the entry is free */
     atomic_bool is_replaced; /* told to go */
@@ -48,7 +48,7 @@ struct admission {
     unsigned workers;
     uint64_t serial;
     int wake_fds[MAX_WORKERS];
-    struct entry entries[]; /* `size` of them, then CHAINS * (mask + 1) heads of chains */
+    struct entry entries[]; /* `size` entries, then CHAINS * (mask + 1) heads of chains */
 };
 
 static uint16_t worker_of(const struct entry *entry)
@@ -209,7 +209,7 @@ static uint64_t hash_of(const struct admission *admission, struct sl_slice text)
     return hash == 0 && text.size > 0 ? 1 : hash;
 }
 
-/* Streams with this hash that have not been told to go; the oldest of them. */
+/* The number of streams with this hash that have not been told to go, and the oldest of them. */
 static uint32_t count(struct admission *admission, int chain, uint64_t hash, uint32_t *ret_oldest)
 {
     uint32_t found = 0;
@@ -240,7 +240,7 @@ static void replace(struct admission *admission, uint32_t i)
     (void)written; /* full: it is readable anyway */
 }
 
-/* What stands against the stream; at the subject's limit the oldest may have to make room. */
+/* Which limit refuses the stream; at the subject's limit the oldest stream may have to go. */
 static enum admission_verdict judge(struct admission *admission,
                                     const struct admission_limits *limits,
                                     const uint64_t hashes[CHAINS])
@@ -351,7 +351,7 @@ void admission_take_replaced(struct admission *admission, unsigned worker,
     uint64_t times;
     ssize_t size = read(admission->wake_fds[worker], &times, sizeof(times));
 
-    (void)size; /* empty: somebody looked already */
+    (void)size; /* empty: already handled */
     for (uint32_t i = 0; i < admission->size; i++) {
         const struct entry *entry = &admission->entries[i];
 

@@ -11,7 +11,7 @@ static int make_file(const char *path)
     const int flags = O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
     int fd = open(path, O_RDWR | flags | O_CREAT | O_EXCL, 0640);
 
-    if (fd >= 0 && fchmod(fd, 0640) < 0) { /* whatever umask says */
+    if (fd >= 0 && fchmod(fd, 0640) < 0) { /* independent of the umask */
         int error = errno;
 
         close(fd);

@@ -1,8 +1,8 @@
-/* bearer.c - finds the one token of a request, has it judged, and says what is wrong with it.
+/* bearer.c - finds the token of a request, has it checked, and words the refusal.
  *
- * Before the signature held everything has one answer; behind it the bearer is told the reason. Who
- * asks too much is told that, before anything else of an address, and behind the token of a
- * subject. */
+ * As long as the signature is not verified there is a single answer; after that the bearer is told
+ * the reason. Rate limits are checked before anything else for an address, and after the token for
+ * a subject. */
 #include "gateway/front/bearer.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 struct carried_token {
     struct sl_slice jwt;
-    unsigned count; /* of tokens in the request */
+    unsigned count; /* number of tokens in the request */
 };
 
 static void carry(struct carried_token *token, struct sl_slice jwt)
@@ -43,8 +43,8 @@ static struct carried_token find_token(const struct http_request *http, struct s
     return token;
 }
 
-/* Whoever made the token is told what is wrong with it only when a key of ours has signed it:
- * before, it may be anybody's guess. */
+/* The reason of a refusal is only given if one of our keys has signed the token: otherwise the
+ * client could be anybody. */
 int bearer_refuse(enum token_fault fault, const struct token *token, struct http_refusal *refusal)
 {
     static const struct {

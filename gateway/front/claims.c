@@ -1,8 +1,8 @@
-/* claims.c - one reader for each claim; what is wrong is a sentence for the bearer.
+/* claims.c - a function for each claim; errors are sentences for the bearer.
  *
- * Identity providers differ in where scopes and subjects stand and in their types: all common forms
- * are read, and rules say the rest. Numbers are bounded by what is exact: limits by 32 bits, subjects
- * by 53, times by what makes sense. */
+ * Identity providers differ in where scopes and subjects are and in their types: all common forms
+ * are accepted, and rules configure the rest. Numbers must be exact and plausible: limits have 32
+ * bits, subjects 53, times a sensible range. */
 #include "gateway/front/claims.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 
 #include "src/model/id.h"
 
-#define LATEST_MS (UINT64_C(1) << 53) /* for times that make no sense; exact as a double */
+#define LATEST_MS (UINT64_C(1) << 53) /* limit for times; exact as a double */
 
 static struct sl_slice string_slice(const json_t *string)
 {
@@ -51,7 +51,7 @@ static unsigned scope_of(struct sl_slice name)
     return 0;
 }
 
-/* The word at the start of `*text`, which goes on behind it; empty: there is none. */
+/* Removes the word at the start of `*text`; empty: there is none. */
 static struct sl_slice next_word(struct sl_slice *text)
 {
     size_t begin = 0, end;
@@ -80,7 +80,7 @@ unsigned claims_scopes(struct sl_slice text, bool *ret_unknown)
     }
 }
 
-/* A text of names between spaces, or a list of such texts, each given to `take`. */
+/* A text of names separated by spaces, or a list of such texts, each passed to `take`. */
 static bool read_names(const json_t *names, unsigned (*take)(const void *, struct sl_slice),
                        const void *context, struct token *token)
 {
@@ -108,7 +108,7 @@ static unsigned take_scopes(const void *nothing, struct sl_slice text)
     return claims_scopes(text, NULL);
 }
 
-/* A role may have spaces in its name: the whole text is tried, too. */
+/* The name of a role may contain spaces: the whole text is tried, too. */
 static unsigned take_roles(const void *context, struct sl_slice text)
 {
     const json_t *table = context;
@@ -142,7 +142,7 @@ static enum token_fault read_scopes(const struct claim_rules *rules, const json_
 /* --- the subject --- */
 
 /* Programs that read numbers as doubles, as JavaScript does, round those of 2^53 and more: such a
- * number may be somebody else's. */
+ * number could denote another user. */
 static bool is_exact(const json_t *number)
 {
     return json_is_integer(number) && json_integer_value(number) < INT64_C(1) << 53 &&
@@ -180,7 +180,7 @@ static enum token_fault read_subject(const struct claim_rules *rules, const json
 
 static const struct {
     const char *name;
-    size_t offset; /* of a uint32_t in struct sl_filter_limits */
+    size_t offset; /* offset of a uint32_t in struct sl_filter_limits */
     bool is_percent;
 } limits[] = {
 #define LIMIT(field, name)   {name, offsetof(struct sl_filter_limits, field), false},
@@ -200,7 +200,8 @@ static bool read_limit(const char *name, const json_t *value, struct sl_filter_l
 
             if (!json_is_number(value) || percent < 0 || percent > 100)
                 return false;
-            *limit = (uint32_t)(percent * 10000 + 1e-6); /* 0.0003 is a little less than that */
+            *limit = (uint32_t)(percent * 10000 + 1e-6); /* 0.0003 in binary is slightly less than
+                                                            that */
             return true;
         }
         if (!json_is_integer(value) || json_integer_value(value) < 0 ||
@@ -255,7 +256,7 @@ static bool read_limits(json_t *lim, struct token *token)
 
 /* --- names and times --- */
 
-/* What revocations go by. A number is as good a name as its digits. */
+/* Used by revocations. A number is as good a name as its digits. */
 static bool read_jti(const json_t *jti, struct token *token)
 {
     if (json_is_integer(jti))

@@ -1,7 +1,7 @@
 /* count_question.c - the parameters of counts.
  *
- * Tables have the words that there are. Numbers have few digits, so that none can overflow; those
- * of degrees are read in thousandths, which are exact where fractions of a double would not be. */
+ * The allowed words are in tables. Numbers have few digits, so none can overflow; degrees are read
+ * in thousandths, which are exact, unlike fractions of a double. */
 #include "gateway/front/count_question.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* estimate_request.c - the token, the JSON, the filter in it, the scope; in this order.
+/* estimate_request.c - checks the token, the JSON, the filter in it, and the scope; in this order.
  *
- * Members that are not known are refused by name, but in the filter, where they are ignored as on a
+ * Unknown members are refused by name, except in the filter, where they are ignored as on a
  * WebSocket. */
 #include "gateway/front/estimate_request.h"
 

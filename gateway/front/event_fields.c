@@ -1,7 +1,7 @@
-/* event_fields.c - names of members to bits, and back.
+/* event_fields.c - converts names of members to bits, and back.
  *
- * No name may be given twice, nor a member of an object beside the object, so a list has fewer
- * names than the table. */
+ * No name may be repeated, nor may a member of an object be given in addition to the object, so a
+ * list has fewer names than the table. */
 #include "gateway/front/event_fields.h"
 
 #include <errno.h>
@@ -84,7 +84,7 @@ static int find_field(struct sl_slice name)
     return -1;
 }
 
-/* Is `part` a member of the object `whole`? */
+/* Whether `part` is a member of the object `whole`. */
 static bool is_part(const char *part, const char *whole)
 {
     size_t size = strlen(whole);
@@ -108,7 +108,7 @@ static int refuse_unknown(struct sl_slice name, struct failure *reterr)
     return failure_set(reterr, -EINVAL, "there is no field '%.*s'", SL_SLICE_ARG(shown));
 }
 
-/* What has been named before it already says `field`, or a part of it. */
+/* Checks that the earlier names do not include `field`, or a part of it. */
 static int check_new(uint64_t fields, int field, struct failure *reterr)
 {
     if (fields & event_field_bit((enum event_field)field))

@@ -1,8 +1,7 @@
-/* gateway/front/event_fields.h - which members of an event a client wants: the parameter `fields`.
+/* gateway/front/event_fields.h - the parameter `fields`: which members of an event a client wants.
  *
- * A set of members is a number, so that sets are compared, and are part of a lane's key, for
- * nothing. The same members in another order are the same set. What each name means is in
- * docs/streaming-api.md. */
+ * A set of members is a number, which is cheap to compare and to use in a lane's key. The order of
+ * the members does not matter. The names are explained in docs/streaming-api.md. */
 #pragma once
 
 #include <stdint.h>
@@ -11,7 +10,7 @@
 #include "base/failure.h"
 #include "base/slice.h"
 
-/* A bit each. Members of an object stand behind it; `FIELD_USER` is the whole of it. */
+/* A bit for each. Members of an object follow it; `FIELD_USER` means the whole object. */
 enum event_field {
     FIELD_ID, /* every event has these two */
     FIELD_TYPE,
@@ -24,7 +23,7 @@ enum event_field {
     FIELD_MEDIA,
     FIELD_SOURCE,
     FIELD_AUDIENCE,
-    FIELD_USER, /* the author, or who follows */
+    FIELD_USER, /* the author, or the user who follows */
     FIELD_USER_ID,
     FIELD_USER_LOGIN,
     FIELD_USER_NAME,
@@ -59,12 +58,12 @@ static inline uint64_t event_field_bit(enum event_field field)
     return UINT64_C(1) << field;
 }
 
-/* All that was published; and all of it but what it says twice. */
+/* Everything that was published; and everything except what it contains twice. */
 #define EVENT_FIELDS_FULL  UINT64_C(0)
 #define EVENT_FIELDS_SHORT (UINT64_C(1) << 63)
 
-/* No members of ours, but the event as a dialect says it (front/dialect.h); `options` are its own,
- * below 2^48. */
+/* Not members of ours, but the event in the form of a dialect (front/dialect.h), whose own
+ * `options` are below 2^48. */
 #define EVENT_FIELDS_DIALECT (UINT64_C(1) << 62)
 static inline uint64_t event_fields_of_dialect(unsigned dialect, uint64_t options)
 {
@@ -79,8 +78,8 @@ static inline uint64_t event_fields_options(uint64_t fields)
     return fields & ((UINT64_C(1) << 48) - 1);
 }
 
-/* `full`, `short`, `ids`, or names separated by commas, each once. 0; -EINVAL: *reterr names the
- * one that is wrong. */
+/* Parses `full`, `short`, `ids`, or names separated by commas, without repetitions. 0; -EINVAL:
+ * *reterr names the wrong one. */
 int event_fields_parse(struct sl_slice text, uint64_t *ret_fields, struct failure *reterr);
-/* The set as the parameter, in the order of the enum. */
+/* Prints the set as a parameter, in the order of the enum. */
 void event_fields_print(uint64_t fields, struct buffer *ret_text);

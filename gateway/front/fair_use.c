@@ -1,15 +1,15 @@
-/* fair_use.c - two tables of accounts in one shared mapping; a name's hash says in which set of
- * SET_SIZE accounts it may stand.
+/* fair_use.c - two tables of accounts in one shared mapping; the hash of a name selects the set of
+ * SET_SIZE accounts to which it belongs.
  *
- * There are no links to repair: an account is found by looking at its set, and made in the place of
- * the one that nobody has touched for the longest time. What that had to tell the other gateways is
- * lost then, unless there is one that has nothing to tell.
+ * There are no links to repair: an account is found by searching its set, and created in place of
+ * the one that was unused for the longest time. What that still had to report to the other gateways
+ * is then lost; so accounts with nothing to report are replaced first.
  *
- * Places are small; the accounts stand apart, in the order in which places were first taken, so
- * that few accounts touch little memory.
+ * Places are small; the accounts are stored separately, in the order in which places were first
+ * used, so that few accounts use little memory.
  *
- * What has to be told is marked in an array of its own, a byte an account, so that looking for it
- * once a second costs little however many accounts there are. */
+ * What must be reported is marked in a separate array, with a byte for each account, so that
+ * searching it once a second is cheap however many accounts there are. */
 #include "gateway/front/fair_use.h"
 
 #include <assert.h>
@@ -30,7 +30,7 @@ enum {
     ACCOUNTS = USE_OF_COUNT * SETS * SET_SIZE
 };
 
-/* Of an account, in the array that is looked through. */
+/* The state of an account in the array that is searched. */
 enum news { NEWS_FREE, NEWS_NONE, NEWS_SOME };
 
 struct account {
@@ -38,11 +38,11 @@ struct account {
     char name[USE_NAME_MAX];
     uint64_t touched_ms;
     struct leaky_bucket buckets[USE_RATES];
-    uint64_t limits[USE_RATES]; /* by which they were filled last */
-    uint64_t day;               /* since 1970, of the sums */
-    uint64_t here[USE_SUMS];    /* by this gateway */
-    uint64_t told[USE_SUMS];    /* by all, as Redis has said */
-    /* What Redis has not been told, and what it is being told. */
+    uint64_t limits[USE_RATES]; /* by which the levels were computed last */
+    uint64_t day;               /* days since 1970, of the sums */
+    uint64_t here[USE_SUMS];    /* at this gateway */
+    uint64_t told[USE_SUMS];    /* of all gateways, as returned by Redis */
+    /* What has not been reported to Redis, and what is being reported. */
     uint64_t unsent[USE_SUMS], sending[USE_SUMS];
     uint64_t unsent_rates[USE_TOLD_RATES];
     uint64_t streams_elsewhere;
@@ -53,12 +53,13 @@ struct fair_use {
     pthread_mutex_t locks[LOCKS];
     struct hash_key key;
     uint64_t id;
-    uint64_t exchange_ms;           /* between two times that an account is told of */
-    atomic_uint gateways;           /* that there are, this one included */
-    atomic_bool is_alone;           /* the others are not heard: a share of each rate is ours */
+    uint64_t exchange_ms;           /* minimum time between two reports of an account */
+    atomic_uint gateways;           /* number of gateways, including this one */
+    atomic_bool is_alone;           /* the others cannot be reached: each gateway uses its share of
+                                       each rate */
     _Atomic uint8_t news[ACCOUNTS]; /* enum news */
-    atomic_uint taken;              /* of `accounts` */
-    uint32_t places[ACCOUNTS];      /* index in `accounts`, plus one; 0: it was never taken */
+    atomic_uint taken;              /* used part of `accounts` */
+    uint32_t places[ACCOUNTS];      /* index in `accounts`, plus one; 0: never used */
     struct account accounts[ACCOUNTS];
 };
 
@@ -140,13 +141,13 @@ static void mark(struct fair_use *uses, size_t index, bool is_news)
         atomic_store_explicit(&uses->news[index], news, memory_order_relaxed);
 }
 
-/* NULL: the place was never taken. Its set is locked. */
+/* NULL: the place was never used. Its set must be locked. */
 static struct account *account_at(struct fair_use *uses, size_t index)
 {
     return uses->places[index] > 0 ? &uses->accounts[uses->places[index] - 1] : NULL;
 }
 
-/* Does `a` make room sooner than `b`? */
+/* Whether `a` is replaced before `b`. */
 static bool goes_sooner(struct fair_use *uses, size_t a, size_t b)
 {
     const struct account *first = account_at(uses, a), *second = account_at(uses, b);
@@ -158,7 +159,7 @@ static bool goes_sooner(struct fair_use *uses, size_t a, size_t b)
     return first->touched_ms < second->touched_ms;
 }
 
-/* ACCOUNTS: there is none. Its set is locked. */
+/* ACCOUNTS: there is none. Its set must be locked. */
 static size_t find(struct fair_use *uses, const struct use_whose *whose)
 {
     size_t first = first_of_set(uses, whose);
@@ -192,7 +193,8 @@ static size_t make(struct fair_use *uses, const struct use_whose *whose)
     return index;
 }
 
-/* A day that is over is forgotten. Who sets the clock back a day keeps what has been counted. */
+/* Resets the sums when a new day has begun. If the clock is set back by a day, the counts are
+ * kept. */
 static void turn_day(struct account *account, uint64_t wall_ms)
 {
     uint64_t day = wall_ms / USE_DAY_MS;
@@ -202,11 +204,11 @@ static void turn_day(struct account *account, uint64_t wall_ms)
     account->day = day;
     memset(account->here, 0, sizeof(account->here));
     memset(account->told, 0, sizeof(account->told));
-    memset(account->unsent, 0, sizeof(account->unsent)); /* nobody asks for that any more */
+    memset(account->unsent, 0, sizeof(account->unsent)); /* no longer needed by anybody */
     memset(account->sending, 0, sizeof(account->sending));
 }
 
-/* The account, locked; unlock(uses, index) when done. */
+/* Returns the account, locked; call unlock(uses, index) when done. */
 static struct account *open_account(struct fair_use *uses, const struct use_whose *whose,
                                     const struct use_times *times, size_t *ret_index)
 {
@@ -225,9 +227,9 @@ static struct account *open_account(struct fair_use *uses, const struct use_whos
     return account;
 }
 
-/* --- what may be used --- */
+/* --- limits --- */
 
-/* Who does not hear the others goes by its own share. */
+/* Without contact to the other gateways, each uses its share of the rate. */
 static struct leaky_rate rate_of(const struct fair_use *uses, enum use use,
                                  const struct use_limits *limits)
 {
@@ -287,7 +289,7 @@ bool fair_use_take(struct fair_use *uses, const struct use_whose *whose, enum us
     if (has_room && (int)rate < USE_TOLD_RATES)
         account->unsent_rates[rate]++;
     if ((int)rate < USE_TOLD_RATES)
-        mark(uses, index, true); /* refused, too: it wants to know how things stand */
+        mark(uses, index, true); /* also if refused, to learn the current state */
     fill_state(uses, account, limits, times->now_ms, ret_state);
     unlock(uses, index);
     return has_room;
@@ -348,7 +350,7 @@ struct sl_slice use_prefix(struct sl_slice address)
     return sl_slice(address.data, 8);
 }
 
-/* --- the exchange --- */
+/* --- exchange with other gateways --- */
 
 uint64_t fair_use_exchange_ms(const struct fair_use *uses)
 {
@@ -475,7 +477,7 @@ void fair_use_was_not_told(struct fair_use *uses, const struct use_news *news,
         account->unsent_rates[i] += news->rates[i];
     }
     for (int i = 0; i < USE_SUMS; i++) {
-        if (account->sending[i] >= news->sums[i]) /* else its day is over */
+        if (account->sending[i] >= news->sums[i]) /* otherwise a new day has begun */
             account->unsent[i] += news->sums[i];
         take_off(&account->sending[i], news->sums[i]);
     }

@@ -1,12 +1,12 @@
-/* gateway/front/fair_use.h - how much each subject and each address has used.
+/* gateway/front/fair_use.h - counts how much each subject and each address has used.
  *
- * An account for each, in memory that the workers share: the levels of its rates, its sums of the
- * day, and what of it the other gateways have told (access/use_exchange.h). There is room for so
- * many; one that nobody has touched for the longest time makes room for a new one. Subjects and
- * addresses have tables of their own, so that a flood of addresses forgets no subject.
+ * There is an account for each, in memory shared by the workers: the levels of its rates, its sums
+ * of the day, and what the other gateways have reported (access/use_exchange.h). The number of
+ * accounts is limited; a new one replaces the one unused for the longest time. Subjects and
+ * addresses have separate tables, so that many addresses cannot displace subjects.
  *
- * Sets of accounts share locks; a worker that dies holding one leaves numbers, which are good
- * whatever they are. */
+ * Sets of accounts share locks; if a worker dies holding one, the numbers in it are still
+ * usable. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,36 +20,36 @@ struct fair_use; /* the accounts */
 
 enum use_of { USE_OF_SUBJECT, USE_OF_ADDRESS, USE_OF_COUNT };
 
-/* Whose account: a token's holder, or the bytes of an address or prefix (use_prefix()). */
+/* Identifies an account: a token's holder, or the bytes of an address or prefix (use_prefix()). */
 struct use_whose {
     enum use_of of;
-    struct sl_slice name; /* at most USE_NAME_MAX bytes; empty: nobody's, which is not counted */
+    struct sl_slice name; /* at most USE_NAME_MAX bytes; empty: no account, not counted */
 };
 
 enum { USE_NAME_MAX = 64 };
 
 struct use_times {
-    uint64_t now_ms;  /* of a clock that all workers share and that never steps back */
+    uint64_t now_ms;  /* by a clock that all workers share and that is never set back */
     uint64_t wall_ms; /* Unix time */
 };
 
-/* An account as it is. */
+/* The state of an account. */
 struct use_state {
     double levels[USE_RATES];
-    uint64_t waits_ms[USE_RATES];  /* until one more may come; UINT64_MAX: never */
-    uint64_t empty_ms[USE_RATES];  /* until it has all of its rate again */
-    uint64_t here[USE_SUMS];       /* of this day, by this gateway */
-    uint64_t everywhere[USE_SUMS]; /* and by all, as far as it is known */
-    uint64_t streams_elsewhere;    /* of other gateways, as far as it is known */
-    uint64_t heard_ms;             /* when that was told last, by `now_ms`; 0: never */
+    uint64_t waits_ms[USE_RATES];  /* until the next one is allowed; UINT64_MAX: never */
+    uint64_t empty_ms[USE_RATES];  /* until all of its rate is available again */
+    uint64_t here[USE_SUMS];       /* today, at this gateway */
+    uint64_t everywhere[USE_SUMS]; /* at all gateways, as far as known */
+    uint64_t streams_elsewhere;    /* at other gateways, as far as known */
+    uint64_t heard_ms;             /* when that was last reported, by `now_ms`; 0: never */
 };
 
-/* For all workers, before they are forked; an account is told of once in `exchange_ms`. NULL: out
- * of memory. */
+/* For all workers; create it before they are forked. An account is reported at most once every
+ * `exchange_ms`. NULL: out of memory. */
 struct fair_use *fair_use_new(uint64_t exchange_ms);
 void fair_use_free(struct fair_use *uses);
 
-/* Takes one of `rate`, if there is room. *ret_state is what is then. */
+/* Takes one unit of `rate`, if available. *ret_state is the resulting state. */
 bool fair_use_take(struct fair_use *uses, const struct use_whose *whose, enum use rate,
                    const struct use_limits *limits, const struct use_times *times,
                    struct use_state *ret_state);
@@ -57,11 +57,11 @@ bool fair_use_take(struct fair_use *uses, const struct use_whose *whose, enum us
 void fair_use_add(struct fair_use *uses, const struct use_whose *whose,
                   const uint64_t sums[USE_SUMS], const struct use_limits *limits,
                   const struct use_times *times, struct use_state *ret_state);
-/* Takes nothing. */
+/* Reads the state without taking anything. */
 void fair_use_look(struct fair_use *uses, const struct use_whose *whose,
                    const struct use_limits *limits, const struct use_times *times,
                    struct use_state *ret_state);
 
-/* The part of an address that is counted as one: all of an IPv4 address, the first 64 bits of an
- * IPv6 one, or the IPv4 address that is mapped into it. */
+/* The part of an address that is counted as one: the whole of an IPv4 address, the first 64 bits of
+ * an IPv6 address, or the IPv4 address that is mapped into it. */
 struct sl_slice use_prefix(struct sl_slice address);

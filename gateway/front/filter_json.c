@@ -1,9 +1,10 @@
-/* filter_json.c - looks at a filter's JSON: is it an object, has it an id, are its members texts?
+/* filter_json.c - checks the JSON of a filter: is it an object, does it have an id, are its members
+ * texts?
  *
- * The texts are slices of the JSON, which the caller keeps while they are used. jansson parses;
- * what it would let through is looked for first (base/json_text.h). An id has 64 characters at
- * most and a tag 255 bytes, since both come back with each event; how long the whole may be is
- * bounded by the transport's limit for a message or a body. */
+ * The texts are slices of the JSON, which the caller keeps as long as they are used. jansson
+ * parses; what it would accept wrongly is checked before (base/json_text.h). An id has at most 64
+ * characters and a tag 255 bytes, because both are returned with each event. The total size is
+ * limited by the transport's limit for a message or body. */
 #include "gateway/front/filter_json.h"
 
 #include <errno.h>
@@ -24,13 +25,13 @@ static int refuse(struct sl_filter_error *reterr, const char *code, const char *
 
 int filter_json_load(struct sl_slice text, json_t **ret_json, struct sl_filter_error *reterr)
 {
-    /* As reals, integers of any length are taken; none of a filter's members is a number. */
+    /* As reals, integers of any length are accepted; no member of a filter is a number. */
     size_t flags = JSON_DECODE_INT_AS_REAL | JSON_DECODE_ANY;
     json_error_t error;
     struct json_breaks breaks;
     json_t *json;
 
-    /* jansson overlooks a NUL byte behind a number. */
+    /* jansson does not notice a NUL byte after a number. */
     if (json_text_check(text, &breaks, NULL) < 0)
         return refuse(reterr, "bad_json", "not a JSON object", NULL);
     json = json_loadb(text.data, text.size, flags, &error);

@@ -1,7 +1,7 @@
 /* key_board.c - a row for each source, found by its id: there are few.
  *
- * The fetching process alone writes ids and times. When the settings are read again, workers and it
- * may know different sources for a moment; who looks for one that is not there finds nothing. */
+ * Only the fetching process writes ids and times. When the settings are reloaded, it and the
+ * workers may know different sources for a moment; a source that is not found is ignored. */
 #include "gateway/front/key_board.h"
 
 #include <stdatomic.h>
@@ -60,7 +60,7 @@ void key_board_want(struct key_board *board, uint64_t source_id)
     if (at < 0 || atomic_exchange(&board->rows[at].is_wanted, true))
         return;
     if (write(board->event_fd, &one, sizeof(one)) < 0)
-        return; /* it is readable already */
+        return; /* it is already readable */
 }
 
 uint64_t key_board_good_ms(const struct key_board *board, uint64_t source_id)
@@ -97,7 +97,7 @@ void key_board_heard(struct key_board *board)
     uint64_t count;
 
     if (read(board->event_fd, &count, sizeof(count)) < 0)
-        return; /* nobody said anything */
+        return; /* nothing was requested */
 }
 
 bool key_board_is_wanted(const struct key_board *board, unsigned source)

@@ -1,7 +1,7 @@
-/* key_roll.c - a list: a server has a few dozen keys, and hears seldom of another.
+/* key_roll.c - a list: a server has a few dozen keys, and rarely learns of another.
  *
- * A key that comes back is as if it had never been away. Bounded by what the settings and the sets
- * may hold, and by those that went within the last minute. */
+ * A key that returns is treated as if it had never been missing. Limited by what the settings and
+ * the sets may contain, and by the keys that were removed within the last minute. */
 #include "gateway/front/key_roll.h"
 
 #include <errno.h>
@@ -14,9 +14,9 @@ struct entry {
     char issuer[TOKEN_NAME_SIZE], kid[TOKEN_NAME_SIZE];
     uint64_t number;
     bool is_seen;
-    uint64_t missing_ms; /* since; 0: it is there */
-    uint64_t known_ms;   /* the answer that it was missing in first, or a later one */
-    uint64_t gone_ms;    /* since; 0: it is not */
+    uint64_t missing_ms; /* since; 0: present */
+    uint64_t known_ms;   /* time of the answer in which it was first missing, or of a later one */
+    uint64_t gone_ms;    /* since; 0: not removed */
 };
 
 struct key_roll {

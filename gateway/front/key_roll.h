@@ -1,4 +1,4 @@
-/* gateway/front/key_roll.h - which keys are gone for good, of those that there were?
+/* gateway/front/key_roll.h - detects keys that were removed for good.
  *
  * The keys that there are now are shown again and again; a key that is not among them is missing.
  * It is gone when it has been missing for long enough, and so said a second good answer of whoever
@@ -25,10 +25,10 @@ struct key_roll_key {
 
 struct key_roll_now {
     uint64_t ms;
-    uint64_t after_ms; /* how long a key is missing until it is gone */
-    /* When all keys of this issuer were known last; of those that are not fetched: now. */
+    uint64_t after_ms; /* how long a key must be missing */
+    /* When all keys of this issuer were last known; for keys that are not fetched: now. */
     uint64_t (*known_ms)(void *context, const char *issuer, uint64_t now_ms);
-    /* A second answer about them is wanted. */
+    /* Requests a second answer. */
     void (*want)(void *context, const char *issuer);
     void *context;
 };
@@ -47,5 +47,5 @@ unsigned key_roll_end(struct key_roll *roll, const struct key_roll_now *now);
  * name are. */
 bool key_roll_is_gone(const struct key_roll *roll, const struct key_roll_key *key,
                       uint64_t *ret_since_ms);
-/* What is gone since then, or longer, has been dealt with. */
+/* Keys removed at that time, or before, have been handled. */
 void key_roll_forget(struct key_roll *roll, uint64_t since_ms);

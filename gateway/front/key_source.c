@@ -1,8 +1,8 @@
-/* key_source.c - what may be fetched at all, decided on the text of an URL, before anybody connects.
+/* key_source.c - decides by the text of a URL what may be fetched, before any connection is made.
  *
- * The check is narrower than what an URL may be: what a library could read in another way than we
- * do (a user before an @, a backslash, a host in an odd form) is refused. A name of a file is the
- * SHA-256 of issuer and URL, cut to 128 bits. Bounded: KEY_SOURCES_MAX sources. */
+ * The check accepts less than a URL may be: what a library could interpret in another way (a user
+ * before an @, a backslash, a host in an unusual form) is refused. The name of a file is the
+ * SHA-256 of issuer and URL, cut to 128 bits. There are at most KEY_SOURCES_MAX sources. */
 #include "gateway/front/key_source.h"
 
 #include <arpa/inet.h>
@@ -34,7 +34,7 @@ static bool is_of_an_url(struct sl_slice text)
     return true;
 }
 
-/* Between the scheme and the path; absent: another scheme. */
+/* The part between scheme and path; absent: another scheme. */
 static struct sl_slice authority_of(struct sl_slice url)
 {
     size_t scheme = sl_slice_starts_with(url, SL_SLICE("https://"))  ? strlen("https://")
@@ -50,7 +50,7 @@ static struct sl_slice authority_of(struct sl_slice url)
     return sl_slice(url.data, size);
 }
 
-/* Empty: there is none, or its port is no number. */
+/* Empty: there is none, or the port is not a number. */
 static struct sl_slice host_of(struct sl_slice authority)
 {
     const char *end = authority.data + authority.size;
@@ -135,7 +135,7 @@ void key_discovery_url(const char *issuer, struct buffer *ret_url)
 
 /* --- sources ------------------------------------------------------------------------------- */
 
-/* No text holds a NUL, so none of two is the other's beginning. */
+/* Texts contain no NUL, so with a NUL between them the concatenation is unambiguous. */
 static int hash(const char *issuer, const char *url, unsigned char ret_hash[static 32])
 {
     EVP_MD_CTX *context = EVP_MD_CTX_new();

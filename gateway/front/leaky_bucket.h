@@ -1,8 +1,8 @@
-/* gateway/front/leaky_bucket.h - a rate as a level: what is used fills it, time empties it.
+/* gateway/front/leaky_bucket.h - a rate limit as a leaky bucket: use fills it, time empties it.
  *
- * So much as the limit may come at once, and from then on as much as leaks. Plain values, whose
- * owner says what time it is: a clock that never steps back, though one that did would only not
- * empty it. */
+ * Up to the limit may be used at once, and after that as much as leaks. Plain values; the owner
+ * supplies the time, by a clock that is never set back (if it were, the bucket would just not
+ * leak). */
 #pragma once
 
 #include <stdbool.h>
@@ -27,7 +27,7 @@ static inline double leaky_bucket_level(const struct leaky_bucket *bucket,
     return level > 0 ? level : 0;
 }
 
-/* What is in it, now. */
+/* Sets the current level. */
 static inline void leaky_bucket_set(struct leaky_bucket *bucket, double level, uint64_t now_ms)
 {
     bucket->level = level;
@@ -35,21 +35,21 @@ static inline void leaky_bucket_set(struct leaky_bucket *bucket, double level, u
         bucket->at_ms = now_ms;
 }
 
-/* Has it room for one more? */
+/* Whether one more unit is available. */
 static inline bool leaky_bucket_has_room(const struct leaky_bucket *bucket,
                                          const struct leaky_rate *rate, uint64_t now_ms)
 {
     return leaky_bucket_level(bucket, rate, now_ms) + 1 <= (double)rate->limit;
 }
 
-/* One more, room or not. */
+/* Adds one unit, even beyond the limit. */
 static inline void leaky_bucket_add(struct leaky_bucket *bucket, const struct leaky_rate *rate,
                                     uint64_t now_ms)
 {
     leaky_bucket_set(bucket, leaky_bucket_level(bucket, rate, now_ms) + 1, now_ms);
 }
 
-/* Until it has leaked to `level`. UINT64_MAX: never. */
+/* The time until it has leaked to `level`. UINT64_MAX: never. */
 static inline uint64_t leaky_bucket_wait_ms(const struct leaky_bucket *bucket,
                                             const struct leaky_rate *rate, double level,
                                             uint64_t now_ms)

@@ -28,7 +28,7 @@ bool origin_is_listed(const struct origin_policy *policy, struct sl_slice origin
     return false;
 }
 
-/* Letters, digits, what else may be in a token (RFC 9110, 5.6.2), and what separates them. */
+/* Letters, digits, other characters of a token (RFC 9110, 5.6.2), and separators. */
 static bool may_be_in_list(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||

@@ -1,7 +1,7 @@
-/* gateway/front/origin.h - which web pages may use the streams?
+/* gateway/front/origin.h - which web pages may use the streams.
  *
- * A browser names the page's origin: in CORS requests, and when it opens a WebSocket, which CORS
- * does not cover. Programs send none and are not concerned. */
+ * Browsers send the origin of the page: in CORS requests, and when they open a WebSocket, which
+ * CORS does not cover. Other programs send none and are not affected. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,20 +10,21 @@
 
 struct origin_policy {
     bool any;                   /* development mode */
-    const char *const *allowed; /* as in "https://example.org"; the scheme and host of `host` too */
+    const char *const *allowed; /* as in "https://example.org"; in addition to the scheme and host
+                                   of `host` */
     unsigned allowed_count;
 };
 
-/* On the list. Such a page may send credentials along: what any page may use, it may not. */
+/* Whether it is on the list. Such a page may send credentials; with `any` others may not. */
 bool origin_is_listed(const struct origin_policy *policy, struct sl_slice origin);
 
-/* The headers that a page of another origin wants to send, as they may be allowed: the names are
- * given back if they are at most ORIGIN_HEADERS_MAX bytes of names and commas, else what the API
- * and the streams have a use for. */
+/* The headers that a page of another origin may send: the requested names, if they are at most
+ * ORIGIN_HEADERS_MAX bytes of names and commas, else those that the API and the streams use. */
 struct sl_slice origin_allowed_headers(struct sl_slice wanted);
 
 enum { ORIGIN_HEADERS_MAX = 1024 };
 
-/* No origin at all, one on the list, or the page that this server itself served under `host`. */
+/* Whether there is no origin, or it is on the list, or it is the page that this server itself
+ * served under `host`. */
 bool origin_is_allowed(const struct origin_policy *policy, struct sl_slice origin,
                        struct sl_slice host);

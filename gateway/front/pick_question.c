@@ -1,7 +1,7 @@
-/* pick_question.c - the parameters of a pace.
+/* pick_question.c - the parameters that limit the rate of a stream.
  *
- * First how many posts of which bucket, then which of them. Numbers are read in thousandths; a
- * bucket has 1,000 posts at most. */
+ * First how many posts of which bucket, then which posts. Numbers are read in thousandths; at most
+ * 1,000 posts of a bucket are sent. */
 #include "gateway/front/pick_question.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "gateway/front/count_question.h"
 #include "src/model/id.h"
 
-enum { RATE_MIN = 100, RATE_MAX = PICK_POSTS_MAX * 1000 /* thousandths of a post a second */ };
+enum { RATE_MIN = 100, RATE_MAX = PICK_POSTS_MAX * 1000 /* thousandths of a post per second */ };
 
 static const char *const pick_names[] = {
     [PICK_EVEN] = "even", [PICK_NEWEST] = "newest", [PICK_FIRST] = "first"};
@@ -51,7 +51,7 @@ static int read_rate(struct sl_slice text, struct pick_question *question, uint6
     return 0;
 }
 
-/* Of all that is there between the two. */
+/* For everything between the two. */
 static int read_max(const struct pick_values *values, uint64_t since, uint64_t until,
                     struct pick_question *question, uint64_t *ret_bucket_ms,
                     struct http_refusal *refusal)

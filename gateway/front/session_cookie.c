@@ -1,7 +1,7 @@
-/* session_cookie.c - which requests may have the cookie, and how it is called.
+/* session_cookie.c - which requests may use the cookie, and its name.
  *
- * A browser sends no Origin with a GET to the page's own server; Sec-Fetch-Site says then that it
- * is the same. A browser that sends neither gets no cookie, and asks for a new ticket. */
+ * Browsers send no Origin with a GET to the page's own server; Sec-Fetch-Site then says that it is
+ * the same. A browser that sends neither gets no cookie, and needs a new ticket. */
 #include "gateway/front/session_cookie.h"
 
 #include <inttypes.h>
@@ -25,7 +25,7 @@ bool session_cookie_permitted(const struct origin_policy *policy, const struct h
     return http_token_is(http_trim(http->fetch_site), "same-origin");
 }
 
-/* The next of ours. false: there are no more. */
+/* The next of our cookies. false: there are no more. */
 static bool next_cookie(struct sl_slice *rest, struct sl_slice *ret_name,
                         struct sl_slice *ret_value)
 {

@@ -1,17 +1,17 @@
-/* site.c - finds the file and answers with it, compressed or not, or with 304.
+/* site.c - finds a file and answers with it, compressed or not, or with 304.
  *
- * The list is short and is looked through. Files are compressed when they are built in, never here.
- * A page may be kept but is asked about each time; all else has its hash in its name and is kept
- * for a year. The two forms of a file have tags of their own. Headers forbid a page anything from
- * elsewhere, since it shows what users have written. */
+ * The list is short and searched linearly. Files are compressed when they are built in, never here.
+ * A document may be cached but must be revalidated each time; everything else has its hash in its
+ * name and is cached for a year. The two forms of a file have separate tags. Headers forbid pages
+ * to load anything from elsewhere, because they show what users have written. */
 #include "gateway/front/site.h"
 
 #include <string.h>
 
 #include "gateway/http/accept_encoding.h"
 
-/* Nothing from elsewhere, nothing written into the page, nobody's frame: what a post says can be
- * shown, but never run. */
+/* Nothing from elsewhere, no inline scripts, no embedding in frames: the text of a post can be
+ * shown but never executed. */
 #define PAGE_POLICY                                                                                \
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "                    \
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "            \
@@ -26,7 +26,7 @@ const struct site_file *site_find(const struct site *site, struct sl_slice path)
     return NULL;
 }
 
-/* "HASH" or "HASH-gzip": the two are different bytes, so their tags differ (RFC 9110, 8.8.3). */
+/* "HASH" or "HASH-gzip": different bytes must have different tags (RFC 9110, 8.8.3). */
 static bool tag_is(struct sl_slice tag, const struct site_file *file, const char *ending)
 {
     size_t hash_size = strlen(file->hash), ending_size = strlen(ending);

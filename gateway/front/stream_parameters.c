@@ -1,9 +1,8 @@
-/* stream_parameters.c - how each parameter of a stream's request is read, and those that belong
- * together.
+/* stream_parameters.c - reads the parameters of a stream request, and checks combinations.
  *
- * Values are slices of the decoded form, which lives as long as this call; a filter is compiled
- * from them once (filters/filter.h), within the limits of the token. Numbers have as many digits as
- * their largest value, and times lie at most a minute ahead. */
+ * Values are slices of the decoded form, which is valid during the call; a filter is compiled from
+ * them once (filters/filter.h), within the limits of the token. Numbers have as many digits as
+ * their largest value, and times may be at most a minute in the future. */
 #include "gateway/front/stream_parameters.h"
 
 #include <errno.h>
@@ -73,7 +72,7 @@ static uint64_t latest_since_ms(const struct stream_times *times)
     return STREAM_FUTURE_MS + (times->newest_ms > times->now_ms ? times->newest_ms : times->now_ms);
 }
 
-/* Only the form for which a shard is behind is no moment. */
+/* Only cursors of the form with shards that are behind differ from moments. */
 static int read_cursor(struct sl_slice text, struct stream_request *request,
                        struct http_refusal *refusal)
 {
@@ -123,7 +122,7 @@ static int read_last(struct sl_slice text, const struct sl_slice *since,
     return 0;
 }
 
-/* Events behind it are not wanted. */
+/* Events after it are not wanted. */
 static int read_until(struct sl_slice text, uint64_t now_ms, struct stream_request *request,
                       struct http_refusal *refusal)
 {
@@ -138,7 +137,7 @@ static int read_until(struct sl_slice text, uint64_t now_ms, struct stream_reque
     return 0;
 }
 
-/* What is over already must say where it began; who comes back does. */
+/* A range that is already over needs a beginning; a client that resumes has one. */
 int stream_parameters_check_until(const struct stream_request *request, uint64_t now_ms,
                                   struct http_refusal *refusal)
 {
@@ -194,7 +193,7 @@ int stream_fields_read(struct sl_slice text, uint64_t *ret_fields, struct http_r
     return 0;
 }
 
-/* The parameters of a request for any stream. */
+/* The parameters common to all streams. */
 static int read_common(const struct front_settings *settings, const struct sl_slice *values,
                        const struct stream_times *times, struct stream_request *request,
                        struct http_refusal *refusal)
@@ -237,7 +236,7 @@ static int read_common(const struct front_settings *settings, const struct sl_sl
                : 0;
 }
 
-/* What is counted where nothing selects: everything, as on the firehose. */
+/* Without a selector everything is counted, as on the firehose. */
 static bool counts_everything(const struct sl_slice *values)
 {
     return !values[PARAMETER_TRACK].data && !values[PARAMETER_FOLLOW].data &&
@@ -250,7 +249,7 @@ static bool is_counting(enum stream_kind stream)
     return stream == STREAM_COUNTS || stream == STREAM_PAST_COUNTS || stream == STREAM_TRENDS;
 }
 
-/* Who counts by rule says by messages what is counted. */
+/* Counts by rule get their rules by messages. */
 static int check_counted_rules(const struct sl_slice *values, const struct stream_request *request,
                                struct http_refusal *refusal)
 {
@@ -267,7 +266,7 @@ static int check_counted_rules(const struct sl_slice *values, const struct strea
     return 0;
 }
 
-/* What they are of, and which filter they have: also of everything, or of a language alone. */
+/* The terms and the filter of trends, which may also be everything, or a language alone. */
 static int read_trends(const struct sl_slice *values, struct stream_request *request,
                        struct http_refusal *refusal)
 {
@@ -321,7 +320,7 @@ static int read_question(const struct sl_slice *values, struct stream_request *r
     return r < 0 ? r : check_counted_rules(values, request, refusal);
 }
 
-/* It is zstd, whatever else was chosen: who names a dictionary wants that. */
+/* Selects zstd, whatever else was negotiated, because naming a dictionary requests it. */
 static int read_dictionary(const struct front_settings *settings, const struct http_request *http,
                            struct sl_slice text, struct stream_request *request,
                            struct http_refusal *refusal)
@@ -347,7 +346,7 @@ static int read_dictionary(const struct front_settings *settings, const struct h
     return 0;
 }
 
-/* As the stream calls it. */
+/* The name of the parameter on this stream. */
 static const char *param_of(const struct sl_filter_error *error, const struct sl_slice *values)
 {
     if (error->param && strcmp(error->param, "sample") == 0)
@@ -357,7 +356,7 @@ static const char *param_of(const struct sl_filter_error *error, const struct sl
     return error->param;
 }
 
-/* Home has a filter for as long as it takes to read `types`. */
+/* Home streams use a filter only to read `types`. */
 static int read_filter(const struct sl_slice *values, struct stream_request *request,
                        struct http_refusal *refusal)
 {

@@ -1,8 +1,8 @@
-/* gateway/front/stream_parameters.h - inside stream_request: what each parameter is called, and how
- * it is read.
+/* gateway/front/stream_parameters.h - internal to stream_request: the names of the parameters, and
+ * how they are read.
  *
- * Values are slices of the decoded form. They are read in the order of the calls below, and the
- * first fault is the answer: 0; -EPROTO: *refusal; -ENOMEM. */
+ * Values are slices of the decoded form. They are read in the order of the functions below, and the
+ * first error is the answer: 0; -EPROTO: *refusal; -ENOMEM. */
 #pragma once
 
 #include "gateway/front/stream_request.h"
@@ -39,7 +39,7 @@ enum parameter {
     PARAMETER_UNTIL,
     PARAMETER_WINDOW,
     PARAMETER_ZSTD_DICTIONARY,
-    PARAMETER_REFRESH_MS, /* the last: its bit is that of no enumerator */
+    PARAMETER_REFRESH_MS, /* the last one: it has no bit */
     PARAMETER_COUNT
 };
 
@@ -54,15 +54,16 @@ enum {
                           PARAMETER_BIT(TRACK)
 };
 
-/* Nothing is there but `known`, PARAMETER_BIT()s. */
+/* Checks that only parameters in `known`, PARAMETER_BIT()s, are given. */
 int stream_parameters_check_known(unsigned known, const struct sl_slice *values,
                                   struct http_refusal *refusal);
-/* All but who asks; the filter is compiled within the limits of request->token. */
+/* Reads everything but the token; the filter is compiled within the limits of request->token. */
 int stream_parameters_read(const struct front_settings *settings, const struct http_request *http,
                            const struct sl_slice *values, const struct stream_times *times,
                            struct stream_request *request, struct http_refusal *refusal);
-/* Behind that. `last_event_id` wins over `since` and `last`: a browser that comes back repeats the
- * URL. It is never refused: that would end an EventSource for good. */
+/* Called after that. `last_event_id` overrides `since` and `last`, because a browser that
+ * reconnects repeats the URL. It is never refused, because that would end an EventSource for
+ * good. */
 void stream_parameters_read_last_event_id(struct sl_slice last_event_id,
                                           const struct stream_times *times,
                                           struct stream_request *request);

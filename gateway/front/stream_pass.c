@@ -3,8 +3,8 @@
  *     {"for":"...","sub":"42","holder":"42","scope":"stream:filter","exp":..,"iat":..,"jti":"..",
  *      "kid":"..","iss":"..","lim":{"track":400,..}}
  *
- * Times are in milliseconds, and `sample` of `lim` in parts per million: as a token is when it has
- * been read, so that nothing is rounded twice. Scopes are words: their bits may change. */
+ * Times are in milliseconds, and `sample` of `lim` in parts per million, as in a parsed token, so
+ * that nothing is rounded twice. Scopes are words, because their bits may change. */
 #include "gateway/front/stream_pass.h"
 
 #include <errno.h>
@@ -79,7 +79,7 @@ static const struct {
 
 static const struct {
     const char *name;
-    size_t offset; /* of a uint32_t in struct sl_filter_limits */
+    size_t offset; /* offset of a uint32_t in struct sl_filter_limits */
 } limits[] = {
 #define LIMIT(field, name)   {name, offsetof(struct sl_filter_limits, field)},
 #define PERCENT(field, name) {name, offsetof(struct sl_filter_limits, field)},
@@ -137,7 +137,7 @@ int stream_pass_write(const struct stream_pass *pass, struct buffer *ret_json)
             ret_json, "%s\"%s\":%u", i ? "," : "", limits[i].name,
             *(const uint32_t *)(const void *)((const char *)&token->limits + limits[i].offset));
     for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++) {
-        if (token->uses[uses[i].use] > 0) /* as in a token, where it is left out unless said */
+        if (token->uses[uses[i].use] > 0) /* omitted if not given, as in a token */
             buffer_append_format(ret_json, ",\"%s\":%llu", uses[i].name,
                                  (unsigned long long)token->uses[uses[i].use] - 1);
     }

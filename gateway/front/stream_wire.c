@@ -1,7 +1,7 @@
-/* stream_wire.c - the stream format, and how it is compressed, out of the headers.
+/* stream_wire.c - chooses the stream format and compression by the headers.
  *
- * Of HTTP, Accept and Accept-Encoding say it; of a WebSocket, its extensions. What somebody may not
- * read is never compressed beside what he has written. */
+ * For HTTP, Accept and Accept-Encoding decide; for a WebSocket, its extensions. Streams that
+ * contain private data are not compressed together with data of others. */
 #include "gateway/front/stream_wire.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "gateway/http/accept.h"
 #include "gateway/http/accept_encoding.h"
 
-/* Browsers end a WebSocket whose server chose none of the subprotocols they offered. */
+/* Browsers close a WebSocket whose server chose none of the offered subprotocols. */
 static int check_protocols(struct sl_slice protocols, bool *ret_echo, struct http_refusal *refusal)
 {
     bool offers_any = false, offers_ours = false;
@@ -40,8 +40,8 @@ static int check_form_type(const struct http_request *http, struct http_refusal 
                        "parameters in a body need Content-Type: application/x-www-form-urlencoded");
 }
 
-/* What somebody may not read must not be told by how well it compresses beside what he has written
- * (CRIME, BREACH): so only what everyone may read is compressed. */
+/* How well private data compresses next to text chosen by others would reveal it (CRIME, BREACH):
+ * so only public data is compressed. */
 static bool may_be_compressed(enum stream_kind stream)
 {
     return stream != STREAM_HOME;
@@ -55,7 +55,7 @@ static int refuse_encoding(bool has_deflate, bool has_zstd, struct http_refusal 
                                    : "this stream is not compressed");
 }
 
-/* Of equal weights gzip, which refers to what was sent before, and so becomes smaller. */
+/* With equal weights gzip is chosen, which can refer to earlier data and so compresses better. */
 static int choose_encoding(const struct front_settings *settings, enum stream_kind stream,
                            const struct http_request *http, struct stream_request *request,
                            struct http_refusal *refusal)
@@ -104,7 +104,7 @@ int stream_wire_choose(const struct front_settings *settings, enum stream_kind s
                        struct http_refusal *refusal)
 {
     if (stream == STREAM_PAST_COUNTS) {
-        request->format = FORMAT_NDJSON; /* of what becomes the answer */
+        request->format = FORMAT_NDJSON; /* for the wording of the response */
         return check_form_type(http, refusal);
     }
     if (http->is_upgrade) {

@@ -1,7 +1,7 @@
-/* subject_rules.c - a list in the order of ids, each rule with texts of its own.
+/* subject_rules.c - a list sorted by id; each rule owns its texts.
  *
- * By its id a rule is found in the order; by its value each is looked at, of which there are as many
- * as a token permits. */
+ * Rules are found by id with the help of the order, and by value with a linear search. Their number
+ * is limited by the token. */
 #include "gateway/front/subject_rules.h"
 
 #include <errno.h>

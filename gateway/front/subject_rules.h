@@ -1,8 +1,8 @@
-/* gateway/front/subject_rules.h - the rules that a token's subject keeps, for streams that stay the
- * same while their rules change.
+/* gateway/front/subject_rules.h - the stored rules of a token's subject, for streams that continue
+ * while their rules change.
  *
- * A plain value: what Redis has of them (access/rule_store.h), in the order of their ids. What a
- * rule says is in the words of a dialect, and never changes: another text is another rule. */
+ * A plain value: the content of Redis (access/rule_store.h), sorted by id. The text of a rule is in
+ * the words of a dialect, and never changes: another text is another rule. */
 #pragma once
 
 #include <stddef.h>
@@ -18,27 +18,27 @@ struct subject_rule {
 };
 
 struct subject_rules {
-    uint64_t version; /* rises with each change; 0: there never were any */
+    uint64_t version; /* increases with each change; 0: there never were any */
     struct subject_rule *list;
     size_t count, room;
 };
 
-/* A text that was kept. 0; -EBADMSG: it is none; -ENOMEM. */
+/* Adds a stored text. 0; -EBADMSG: invalid; -ENOMEM. */
 int subject_rules_add(struct subject_rules *rules, uint64_t id, struct sl_slice json);
-/* All have been added. */
+/* Must be called after all were added. */
 void subject_rules_sort(struct subject_rules *rules);
 void subject_rules_done(struct subject_rules *rules);
 
 /* NULL: there is none. */
 const struct subject_rule *subject_rules_find(const struct subject_rules *rules, uint64_t id);
-/* The first of them. `tag` is not looked at. */
+/* The first one with this value. Ignores `tag`. */
 const struct subject_rule *subject_rules_find_value(const struct subject_rules *rules,
                                                     struct sl_slice value);
 
-/* The text that is kept. `tag` NULL: none. */
+/* Writes the text to be stored. `tag` NULL: none. */
 void subject_rule_print(const char *value, const char *tag, struct buffer *ret_json);
 
-/* What is to be done to them: ids, and texts. */
+/* A change of the rules: ids to remove, and texts to add. */
 struct rules_change {
     uint64_t *removed;
     size_t removed_count;

@@ -1,7 +1,8 @@
-/* gateway/front/token_algorithm.h - how tokens may be signed, and which kind of key each way takes.
+/* gateway/front/token_algorithm.h - the signature algorithms of tokens, and the kind of key that
+ * each needs.
  *
- * A key verifies by the algorithms of its kind and by no other, so that a public key cannot be
- * taken for a secret: what the header of a token says only chooses among them. */
+ * A key verifies only by the algorithms of its kind, so that a public key cannot be taken for a
+ * secret: the header of a token only selects one of them. */
 #pragma once
 
 #include <stdbool.h>
@@ -37,7 +38,7 @@ enum token_key_kind {
     TOKEN_KEY_ED25519
 };
 
-/* By its name in a JOSE header, to the letter. false: not one of ours. */
+/* Finds it by its exact name in a JOSE header. false: not supported. */
 bool token_algorithm_find(struct sl_slice name, enum token_algorithm *ret_algorithm);
 const char *token_algorithm_name(enum token_algorithm algorithm);
 
@@ -45,5 +46,5 @@ enum token_key_kind token_algorithm_kind(enum token_algorithm algorithm);
 const EVP_MD *token_algorithm_digest(enum token_algorithm algorithm); /* NULL: EdDSA has its own */
 bool token_algorithm_is_pss(enum token_algorithm algorithm);
 
-/* All that take keys of this kind, a bit each. */
+/* All that use keys of this kind, as bits. */
 unsigned token_algorithms_of(enum token_key_kind kind);

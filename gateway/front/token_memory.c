@@ -1,8 +1,8 @@
 /* token_memory.c - sets of a few places each.
  *
- * The hash says which set, and who is in it is looked through. Nothing is allocated after the
- * beginning, and no chain grows. Places are small; what is kept of the tokens themselves stands
- * apart, in the order in which places were first taken, so that few tokens touch little memory. */
+ * The hash selects the set, which is searched linearly. All memory is allocated at creation, and no
+ * chains grow. Places are small; the tokens themselves are stored separately, in the order in which
+ * places were first used, so that few tokens use little memory. */
 #include "gateway/front/token_memory.h"
 
 #include <openssl/sha.h>
@@ -13,14 +13,14 @@ enum { PLACES = 4 };
 
 struct place {
     struct token_hash hash;
-    uint64_t used;       /* the larger the later; 0: it is empty */
-    struct token *token; /* NULL: it was never taken */
+    uint64_t used;       /* greater is more recent; 0: empty */
+    struct token *token; /* NULL: never used */
 };
 
 struct token_memory {
     uint64_t turn;
     unsigned set_count;
-    struct token *tokens, *next; /* as many as there are places; the first that is nobody's */
+    struct token *tokens, *next; /* as many as there are places; `next` is the first unused one */
     struct place places[];       /* PLACES for each set */
 };
 
@@ -86,7 +86,7 @@ bool token_memory_find(struct token_memory *memory, const struct token_hash *has
     return false;
 }
 
-/* The same token, else one that is over, else the one that was not asked for the longest. */
+/* The place of the same token, else of an expired one, else of the one least recently used. */
 static struct place *choose_place(struct place *set, const struct token_hash *hash, uint64_t now_ms)
 {
     struct place *place = &set[0];

@@ -1,10 +1,10 @@
-/* gateway/front/token_memory.h - tokens that were found good lately, so that who comes back costs
- * no signature.
+/* gateway/front/token_memory.h - remembers valid tokens, so that further requests need no signature
+ * check.
  *
- * A token is known by the SHA-256 of all its bytes, never by less; what was read of it is kept
- * until its end, and is good only between its beginning and its end. The room is taken once; where
- * it is full, who was not asked for the longest goes. It is forgotten as a whole when keys,
- * settings or revocations change: what was true of a token then need not be so now. */
+ * A token is identified by the SHA-256 of all its bytes; its content is kept until it expires, and
+ * is valid only between its beginning and end. The memory is allocated once; if it is full, the
+ * least recently used token is replaced. Everything is forgotten when keys, settings or revocations
+ * change. */
 #pragma once
 
 #include "base/slice.h"
@@ -18,16 +18,16 @@ struct token_hash {
 
 struct token_memory;
 
-/* For some `max_tokens`; 0: it remembers nothing. NULL: out of memory. */
+/* For about `max_tokens`; 0: remembers nothing. NULL: out of memory. */
 struct token_memory *token_memory_new(unsigned max_tokens);
 void token_memory_free(struct token_memory *memory);
 
 struct token_hash token_memory_hash(struct sl_slice jwt);
 
-/* true: fills *ret_token. */
+/* true: *ret_token is filled. */
 bool token_memory_find(struct token_memory *memory, const struct token_hash *hash, uint64_t now_ms,
                        struct token *ret_token);
-/* Of a token that is good at `now_ms`. */
+/* Remembers a token that is valid at `now_ms`. */
 void token_memory_put(struct token_memory *memory, const struct token_hash *hash, uint64_t now_ms,
                       const struct token *token);
 void token_memory_forget(struct token_memory *memory);

@@ -1,8 +1,8 @@
-/* token_words.c - asks token_check(), then looks at header and claims once more, to say what it was
- * about.
+/* token_words.c - calls token_check(), then reads header and claims again for the explanation.
  *
- * Texts of the token are written as JSON in ASCII, so that no terminal obeys them. A token of
- * TOKEN_MAX_BYTES is told in some kilobytes, and as many lines as there are keys of its issuer. */
+ * Texts of the token are written as JSON in ASCII, so that they cannot control a terminal. The
+ * explanation of a token of TOKEN_MAX_BYTES has some kilobytes, and a line for each key of its
+ * issuer. */
 #include "gateway/front/token_words.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 #include "gateway/front/token_policy_parts.h"
 
 struct parts {
-    json_t *header, *claims; /* NULL: there is none that can be read */
+    json_t *header, *claims; /* NULL: not readable */
 };
 
 static json_t *read_part(struct sl_slice jwt, unsigned which)
@@ -141,7 +141,7 @@ static void append_issuer(struct buffer *words, const struct issuer_keys *issuer
     }
 }
 
-/* Those that the token could have meant. */
+/* Those that the token may have meant. */
 static void append_keys(struct buffer *words, const struct token_policy *policy,
                         const json_t *claims)
 {

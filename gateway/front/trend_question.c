@@ -32,7 +32,7 @@ static int read_window(struct sl_slice text, uint64_t *ret_ms, struct http_refus
     return http_refuse(refusal, 400, "bad_window", "window", "not one of 5m, 1h, 1d");
 }
 
-/* false: there is none of this name, or twice. */
+/* false: an unknown name, or repeated. */
 static bool add_of(struct sl_slice name, unsigned *of)
 {
     for (unsigned i = 0; i < TREND_OF_COUNT; i++) {

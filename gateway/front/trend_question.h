@@ -1,4 +1,4 @@
-/* gateway/front/trend_question.h - which terms are looked for that rise, and over how long. */
+/* gateway/front/trend_question.h - the kinds of terms whose rise is looked for, and the window. */
 #pragma once
 
 #include <stdbool.h>
@@ -6,7 +6,7 @@
 
 #include "gateway/http/http.h"
 
-/* In the order in which they are told; as enum sl_term_kind of filters/terms.h. */
+/* In the order in which they are sent; like enum sl_term_kind of filters/terms.h. */
 enum trend_of {
     TREND_OF_HASHTAGS,
     TREND_OF_WORDS,
@@ -17,25 +17,25 @@ enum trend_of {
 };
 
 enum {
-    TREND_PARTS = 12, /* of a window: slices, and the numbers of a term's past */
+    TREND_PARTS = 12, /* slices of a window, and numbers in a term's past */
     TREND_LIMIT_DEFAULT = 20,
     TREND_LIMIT_MAX = 100
 };
 
 struct trend_question {
-    uint64_t window_ms; /* 0: nothing is looked for */
+    uint64_t window_ms; /* 0: no trends */
     unsigned of;        /* bits 1 << TREND_OF_... */
-    uint32_t limit;     /* terms that are told of at most, of each */
-    bool stands;        /* everything is looked at: kept when nobody asks any more */
+    uint32_t limit;     /* maximum number of terms of each kind */
+    bool stands;        /* of everything: continues when nobody asks any more */
 };
 
-/* The values as they came; absent: without data. 0; -EPROTO: *refusal. */
+/* Reads the values of the parameters; absent: without data. 0; -EPROTO: *refusal. */
 int trend_question_read(struct sl_slice window, struct sl_slice of, struct sl_slice limit,
                         struct trend_question *ret_question, struct http_refusal *refusal);
 
 const char *trend_of_name(enum trend_of of);
 
-/* How many messages a bucket has. */
+/* The number of messages for a bucket. */
 static inline unsigned trend_kinds(const struct trend_question *question)
 {
     return (unsigned)__builtin_popcount(question->of);
@@ -46,14 +46,15 @@ static inline uint64_t trend_slice_ms(const struct trend_question *question)
     return question->window_ms / TREND_PARTS;
 }
 
-/* What ends here is of this many slices since 1970, the last of which may have just begun. */
+/* The number of slices, counted since 1970, up to the end of the bucket; the last one may have just
+ * begun. */
 static inline uint64_t trend_slices_until(const struct trend_question *question, uint64_t end_ms)
 {
     return (end_ms - 1) / trend_slice_ms(question) + 1;
 }
 
-/* The Unix millisecond from which on all is needed to tell what ends at `end_ms`: the window and,
- * of the same length, its past. */
+/* The Unix millisecond from which on all events are needed for what ends at `end_ms`: the window
+ * and its past of the same length. */
 static inline uint64_t trend_needs_from_ms(const struct trend_question *question, uint64_t end_ms)
 {
     uint64_t slices = trend_slices_until(question, end_ms);

@@ -1,10 +1,10 @@
-/* use_check.c - takes one of a rate, looks at the sums of the day, and says in headers what is
+/* use_check.c - takes a unit of a rate, checks the sums of the day, and reports in headers what is
  * left.
  *
- * An address is judged first: whether it has shown too many bad tokens, then how often it asks, so
- * that neither costs a signature. A stream is judged by the sums of the day as well; what those
- * sums are made of is added while streams run (streams/stream_use.c). A limit that is not bounded
- * costs nothing, and nor does a request of nobody. */
+ * An address is checked first: whether it has sent too many bad tokens, then how often it sends
+ * requests, so that neither costs a signature check. A stream is also checked by the sums of the
+ * day; what they consist of is added while streams run (streams/stream_use.c). A limit that is not
+ * set costs nothing, and neither does a request that is not counted. */
 #include "gateway/front/use_check.h"
 
 #include <errno.h>
@@ -86,7 +86,7 @@ static void append_left(struct buffer *out, const struct use_limits *limits,
     }
 }
 
-/* Which of them go with the answer: the others do not bound this request. */
+/* Whether a limit is reported with this response; others do not apply to the request. */
 static bool is_told(const struct use_check *check, const struct use_limits *limits, enum use use)
 {
     if (limits->of[use] == USE_UNBOUNDED || use == USE_BAD_TOKENS)
@@ -120,7 +120,7 @@ static void append_number(struct buffer *out, const char *name, uint64_t number)
     buffer_append_str(out, "\r\n");
 }
 
-/* A client that may not ask now waits for the reset: that is when it may again. */
+/* A client that may not send requests now waits for the reset: that is when it may again. */
 static void say_x(struct use_check *check, const struct use_limits *limits,
                   const struct use_state *state)
 {
@@ -154,7 +154,7 @@ static void say_limits(struct use_check *check, const struct use_limits *limits,
     say_x(check, limits, state);
 }
 
-/* The one limit of an address that refuses. */
+/* Reports the limit of an address that refuses. */
 static void say_limit(struct use_check *check, const struct use_state *state, enum use use)
 {
     buffer_append_str(check->headers, "RateLimit-Policy: ");
@@ -213,7 +213,7 @@ static bool is_used_up(const struct use_limits *limits, const struct use_state *
            state->everywhere[use - USE_RATES] >= limits->of[use];
 }
 
-/* What a stream would use, whatever it begins with. */
+/* The sums that any stream would add to. */
 static int check_sums(struct use_check *check, const char *who, const struct use_limits *limits,
                       const struct use_state *state, struct http_refusal *refusal)
 {

@@ -1,24 +1,24 @@
-/* broadcast.c - a ring buffer of words, with one writer that waits for nobody.
+/* broadcast.c - a ring buffer of words with a single writer, which never waits.
  *
- *     claimed    up to where the writer has begun to write
- *     head       up to where entries are whole
+ *     claimed    the position up to which the writer has begun to write
+ *     head       the position up to which entries are complete
  *
- * Both count words from the beginning and never wrap; a word lies at its number modulo the size.
- * The writer moves `claimed`, writes the words, changes the state, moves `head`. A reader copies an
- * entry and looks at `claimed` then: when that is no more than the size ahead of the entry, nothing
- * of it was being overwritten. The state belongs to the newest entry when `claimed` and `head` are
- * the same before and after it was copied. All words are atomics, so that a copy that is thrown
- * away is no undefined behaviour either.
+ * Both count words from the beginning and never wrap; a word is stored at its number modulo the
+ * size. The writer advances `claimed`, writes the words, updates the state, and advances `head`. A
+ * reader copies an entry and then checks `claimed`: if that is at most the size ahead of the entry,
+ * nothing of it was being overwritten. The state belongs to the newest entry if `claimed` and
+ * `head` were equal before and after it was copied. All words are atomics, so even a copy that is
+ * discarded is not undefined behaviour.
  *
- * Sleeping: the reader sets its flag and looks at `head` again; the writer moves `head` and looks
- * at the flags. Either sees the other, for there is a full fence between the two steps of both.
+ * Sleeping: the reader sets its flag and checks `head` again; the writer advances `head` and checks
+ * the flags. One of them sees the other, because both have a full fence between the two steps.
  *
- * The other way, readers tell what they have found of the shards' clocks: one word a shard, which
- * says of which subscription it is, so that none counts after a failover that has lost it.
+ * In the other direction, readers report what they have found about the shards' clocks: one word
+ * for each shard, which contains the number of the subscription, so that it is ignored after a
+ * failover that has lost the clock.
  *
- * A writer that dies leaves `claimed` ahead of `head` at worst. The reset goes on from `claimed`
- * and counts the generation up, by which every reader knows that its position means nothing any
- * more. */
+ * A writer that dies leaves `claimed` ahead of `head` at worst. The reset continues from `claimed`
+ * and increments the generation, by which every reader notices that its position is invalid. */
 #include "gateway/intake/broadcast.h"
 
 #include <assert.h>
@@ -54,8 +54,8 @@ struct shared {
     word away[WORDS(sizeof(struct failure))];
     word ends[SL_SHARDS_MAX], untils[SL_SHARDS_MAX];
     word subscription;
-    word clocks[SL_SHARDS_MAX]; /* written by readers: of which subscription, until when */
-    struct seat seats[];        /* the words lie behind them */
+    word clocks[SL_SHARDS_MAX]; /* written by readers: subscription and clock_until */
+    struct seat seats[];        /* followed by the words */
 };
 
 struct broadcast {
@@ -245,7 +245,8 @@ void broadcast_wake(struct broadcast *broadcast)
 void broadcast_reset(struct broadcast *broadcast)
 {
     struct shared *shared = broadcast->shared;
-    uint64_t end = get(&shared->claimed) + 1; /* else nobody could see that it is written */
+    uint64_t end = get(&shared->claimed) + 1; /* otherwise nobody could see that it is being
+                                                 written */
 
     claim(shared, end);
     set(&shared->generation, get(&shared->generation) + 1);
@@ -315,7 +316,8 @@ int broadcast_join(struct broadcast_reader *reader, struct broadcast_state *ret_
     return -EAGAIN;
 }
 
-/* Of what has been copied from `position` on: was it still there, and meant for us? */
+/* Checks that the data copied from `position` on had not been overwritten, and belongs to the
+ * reader's generation. */
 static int check_copy(const struct broadcast_reader *reader)
 {
     const struct shared *shared = reader->broadcast->shared;
@@ -343,7 +345,8 @@ static int make_room(struct broadcast_reader *reader, size_t size)
     return 0;
 }
 
-/* Only we write there; and yet no size or index is taken from memory that others can write. */
+/* Only the writer writes there; still, no size or index is taken unchecked from memory that other
+ * processes can write. */
 static bool is_sound(const struct broadcast *broadcast, const uint64_t head[HEAD_WORDS])
 {
     return head[1] / sizeof(uint64_t) <= broadcast->word_count / ENTRY_SHARE &&
@@ -423,7 +426,7 @@ bool broadcast_sleep(const struct broadcast_reader *reader)
     return false;
 }
 
-/* ---- made and freed ---- */
+/* ---- creating and freeing ---- */
 
 struct broadcast *broadcast_new(unsigned readers, size_t bytes)
 {

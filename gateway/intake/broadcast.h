@@ -1,16 +1,17 @@
-/* gateway/intake/broadcast.h - what one process hears, for all workers: entries in shared memory.
+/* gateway/intake/broadcast.h - passes what one process receives to all workers: entries in shared
+ * memory.
  *
- * One process writes entries one behind the other, over the oldest ones; each worker has a seat and
- * reads at its own speed. Nobody waits for anybody: a reader that the writer has overtaken is told
- * so, and joins again where the writer stands. For that, what entries have said so far is kept
- * beside them (struct broadcast_state), and is always that of the newest entry.
+ * One process writes entries one after the other, overwriting the oldest; each worker has a seat
+ * and reads at its own speed. Nobody waits: a reader that the writer has overtaken is told so, and
+ * joins again at the writer's position. For that purpose the accumulated content of the entries
+ * (struct broadcast_state) is stored beside them, and always corresponds to the newest entry.
  *
- * A reader with nothing to read goes to sleep and says so; the writer wakes sleepers only, when
- * it has written all that it has for now.
+ * A reader with nothing to read goes to sleep and sets a flag; the writer wakes only sleepers,
+ * after it has written everything that it has.
  *
- * Made before the processes are forked, so all are of one program, with one layout of what is in
- * the entries; each has a copy of the handle. A writer may die at any
- * instruction: whoever has seen its end calls broadcast_reset() before there is another one. */
+ * It is created before the processes are forked, so all of them run the same program, with the same
+ * layout of the entries; each has a copy of the handle. A writer may die at any instruction: the
+ * process that notices its end calls broadcast_reset() before it starts another one. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,13 +29,13 @@ enum broadcast_kind {
     BROADCAST_LOG_END,    /* `shard`, `id`, `clock_until_ms` */
     BROADCAST_SUBSCRIBED, /* `data`: a struct sl_meta */
     BROADCAST_LOST,       /* `data`: why, a text */
-    BROADCAST_AWAY,       /* the same */
-    BROADCAST_JSON,       /* of a message: all; `data`: its JSON */
-    BROADCAST_EVENT,      /* the same; `data`: event_bytes() of what was decoded */
-    BROADCAST_REFUSED,    /* the same, without data: what could not be decoded */
-    BROADCAST_TIME,       /* `shards`: of a node that says that it is `redis_ms` */
-    BROADCAST_ROUND,      /* `id`, `shards`: as round.h tells it; `clock_skew_us` */
-    BROADCAST_HEARD_AGAIN /* `shard`; its log's end was said before */
+    BROADCAST_AWAY,       /* `data`: why, a text */
+    BROADCAST_JSON,       /* all fields of a message; `data`: its JSON */
+    BROADCAST_EVENT,      /* all fields of a message; `data`: event_bytes() of the decoded event */
+    BROADCAST_REFUSED,    /* the same, without data: could not be decoded */
+    BROADCAST_TIME,       /* `shards`: of a node whose time is `redis_ms` */
+    BROADCAST_ROUND,      /* `id`, `shards`: as in round.h; `clock_skew_us` */
+    BROADCAST_HEARD_AGAIN /* `shard`; preceded by the end of its log */
 };
 
 struct broadcast_entry {
@@ -44,48 +45,49 @@ struct broadcast_entry {
     union {
         uint64_t previous;
         uint64_t clock_until_ms;
-        uint64_t shards; /* by bit */
+        uint64_t shards; /* bit S is shard S */
     };
     union {
         uint64_t received_us;
         uint64_t redis_ms;
         uint64_t clock_skew_us;
     };
-    bool is_end; /* of a message: its shard ends with it; not to be read */
+    bool is_end; /* of a message: the log of its shard ends with it; not set when read */
     struct sl_slice data;
 };
 
-/* As after the newest entry. */
+/* The state after the newest entry. */
 struct broadcast_state {
     bool is_subscribed;
     bool has_master; /* with sentinels only */
     struct sl_redis_endpoint master;
-    struct sl_meta meta;                    /* as subscribed last */
-    struct failure away;                    /* why nothing is subscribed; empty: nothing was said */
-    uint64_t ends[SL_SHARDS_MAX];           /* by shard, the newest event; 0: none */
-    uint64_t clock_until_ms[SL_SHARDS_MAX]; /* as said with the log's end, or found since */
+    struct sl_meta meta;                    /* of the last subscription */
+    struct failure away;                    /* why nothing is subscribed; empty: not known */
+    uint64_t ends[SL_SHARDS_MAX];           /* newest event of each shard; 0: none */
+    uint64_t clock_until_ms[SL_SHARDS_MAX]; /* as reported with the end of the log, or found
+                                               since */
 };
 
 struct broadcast;
 
-/* With room for `bytes` of entries, of which one takes a quarter at most. NULL: out of memory, or
- * of descriptors. */
+/* Creates a broadcast with `bytes` for entries, of which one may take a quarter. NULL: out of
+ * memory or descriptors. */
 struct broadcast *broadcast_new(unsigned readers, size_t bytes);
-/* In this process; the others keep theirs. */
+/* Frees it in this process; others keep theirs. */
 void broadcast_free(struct broadcast *broadcast);
 
 /* ---- the writer ---- */
 
-/* 0; -EMSGSIZE: too large, and nothing was written. */
+/* 0; -EMSGSIZE: too large, nothing was written. */
 int broadcast_write(struct broadcast *broadcast, const struct broadcast_entry *entry);
-/* What readers have found of the shard's clock since it was subscribed last; 0: nothing. */
+/* What readers have found about the shard's clock since the last subscription; 0: nothing. */
 uint64_t broadcast_clock_ms(const struct broadcast *broadcast, uint32_t shard);
-/* Wakes the readers that sleep. */
+/* Wakes the sleeping readers. */
 void broadcast_wake(struct broadcast *broadcast);
-/* The writer is dead. Readers find out; nothing is subscribed, and no entry is there. */
+/* The writer has died. Readers notice; nothing is subscribed, and there are no entries. */
 void broadcast_reset(struct broadcast *broadcast);
-/* Whether a writer before this one has ever told that it hears: then there may be workers who know
- * what they have had. */
+/* Whether an earlier writer was ever subscribed: then workers may know which events they have
+ * had. */
 bool broadcast_was_heard(const struct broadcast *broadcast);
 
 /* ---- a reader ---- */
@@ -94,8 +96,8 @@ struct broadcast_reader {
     struct broadcast *broadcast;
     unsigned seat;
     uint64_t position, generation;
-    uint64_t subscription; /* as it was joined, or read, last */
-    char *room;            /* for the data of an entry */
+    uint64_t subscription; /* at the last join or read */
+    char *room;            /* buffer for the data of an entry */
     size_t room_size;
 };
 
@@ -103,20 +105,20 @@ void broadcast_reader_init(struct broadcast_reader *reader, struct broadcast *br
                            unsigned seat);
 void broadcast_reader_done(struct broadcast_reader *reader);
 
-/* What comes from now on is read. 0; -EAGAIN: the writer is about to write, or was when it died. */
+/* Reads what follows from now on. 0; -EAGAIN: the writer is writing, or was when it died. */
 int broadcast_join(struct broadcast_reader *reader, struct broadcast_state *ret_state);
 
-/* 1: an entry, whose data is there until the next call; 0: no more, now; -EOVERFLOW: it was
- * overtaken; -EPIPE: the writer has died; -ENOMEM. After an error it has to join again. */
+/* 1: an entry, whose data is valid until the next call; 0: no more at the moment; -EOVERFLOW:
+ * overtaken; -EPIPE: the writer has died; -ENOMEM. After an error the reader must join again. */
 int broadcast_read(struct broadcast_reader *reader, struct broadcast_entry *ret_entry);
 
-/* Tells the writer, and who joins, what the shard's clock has been raised to (database_clock.h) in
- * the database that is subscribed at the reader's position. */
+/* Reports to the writer, and to readers that join, to which value the shard's clock was raised
+ * (database_clock.h) in the database that is subscribed at the reader's position. */
 void broadcast_set_clock(const struct broadcast_reader *reader, uint32_t shard, uint64_t until_ms);
 
 /* Becomes readable when the reader has slept and there is something to read. */
 int broadcast_wake_fd(const struct broadcast_reader *reader);
-/* Makes it readable, or not. */
+/* Makes the descriptor readable, or not readable. */
 void broadcast_wake_self(const struct broadcast_reader *reader);
 void broadcast_clear_wake(const struct broadcast_reader *reader);
 /* false: there is something to read. */

@@ -1,13 +1,13 @@
 /* cluster_classic.c - one SUBSCRIBE to all live channels, on one of the lines.
  *
- * The core publishes by SPUBLISH. Producers without it may only know PUBLISH, which is another name
- * space, and which every node passes on to all others: so one node is enough to hear it all. When
- * its line ends another one is taken, at random, so that not all gateways hang on one node. What is
- * published until that one has confirmed is lost, as it is while the connection to a single Redis
- * is away: it is in no log.
+ * The core publishes with SPUBLISH. Producers without the core may only know PUBLISH, which has a
+ * separate name space, and which every node passes on to all others: so a subscription at one node
+ * is enough. When its line ends another one is chosen at random, so that not all gateways use the
+ * same node. What is published until that one has confirmed is lost, as it is while the connection
+ * to a single Redis is down, because it is in no log.
  *
- * It is asked for on a line that no SSUBSCRIBE is under way on: an error that comes then is the
- * answer to it. One that refuses is asked again later. */
+ * The subscription is requested on a line on which no SSUBSCRIBE is outstanding, so that an error
+ * that arrives then is its answer. If it is refused it is requested again later. */
 #include "gateway/intake/cluster_subscriber_parts.h"
 
 #include <string.h>
@@ -65,7 +65,7 @@ void cluster_classic_seek(struct cluster_subscriber *subscriber)
         return;
     line = choose(subscriber);
     if (!line)
-        return; /* it is looked for again when one has come */
+        return; /* a line is chosen when one is ready */
     if (live_channel_subscribe_call(&call, subscriber->meta.shards) == 0 &&
         redis_session_send_call(line->session, &call) == 0) {
         subscriber->classic = line;

@@ -1,16 +1,17 @@
-/* cluster_database.c - which database is it, and which shards hold it?
+/* cluster_database.c - finds the database, and the shards that hold it.
  *
- * A shard is looked at before it is heard, each time, and while it is heard now and then, by a
- * plain command that makes nothing. One that holds another database is not heard. When one is found
- * empty all are looked at once more, a second later, for a cluster is emptied node by node. Then
+ * A shard is checked before each subscription, and regularly while it is subscribed, by a plain
+ * command that creates nothing. A shard that holds another database is not subscribed. When one is
+ * found empty, all are checked again a second later, because a cluster is emptied node by node.
+ * Then
  *
- * - as long as one of them holds the database, those that are empty become shards of it: a node has
- *   lost its data, or whoever made the database did not come to the end;
- * - if none of them does, and all have answered, it is gone. If they hold one other database,
- *   somebody has made it anew; if they hold none, shard 0 makes it, so that of several who try one
- *   does it.
+ * - as long as one shard holds the database, the empty ones become shards of it: a node has lost
+ *   its data, or the creation of the database was interrupted;
+ * - if none does, and all have answered, the database is gone. If they hold one other database, it
+ *   has been created anew; if they hold none, shard 0 creates it, so that of several that try only
+ *   one succeeds.
  *
- * A database that nobody has seen yet is made without that delay. */
+ * If no database has been seen yet, it is created without this delay. */
 #include "gateway/intake/cluster_subscriber_parts.h"
 
 #include <errno.h>
@@ -32,7 +33,7 @@ static uint64_t answered(const struct cluster_subscriber *subscriber)
 static void judge(struct cluster_subscriber *subscriber);
 static void look_at(struct cluster_subscriber *subscriber, uint64_t shards);
 
-/* ---- what is found ---- */
+/* ---- results of checks ---- */
 
 static void note_same(struct shard *shard, const struct sl_meta *meta)
 {
@@ -90,7 +91,7 @@ static void note_database(struct cluster_subscriber *subscriber, const struct sl
         news->database(news->context, &subscriber->meta);
 }
 
-/* The one that was there is gone: whatever is heard is of another one now. */
+/* The old database is gone; from now on another one is received. */
 static void take_new_database(struct cluster_subscriber *subscriber, const struct sl_meta *meta)
 {
     for (uint32_t i = 0; i < subscriber->meta.shards; i++)
@@ -100,7 +101,7 @@ static void take_new_database(struct cluster_subscriber *subscriber, const struc
     note_database(subscriber, meta);
 }
 
-/* ---- making ---- */
+/* ---- creating ---- */
 
 static void end_search(struct cluster_subscriber *subscriber)
 {
@@ -141,7 +142,7 @@ static void on_made(void *owner, const redisReply *reply, const char *why)
     cluster_advance_all(subscriber);
 }
 
-/* Makes it a shard of this database, unless it is one of any. */
+/* Makes it a shard of this database, unless it belongs to one. */
 static void make(struct shard *shard, const struct sl_meta *wanted)
 {
     struct sl_meta meta = *wanted;
@@ -166,7 +167,7 @@ static void make_anew(struct cluster_subscriber *subscriber)
     make(&subscriber->shards[0], &wanted);
 }
 
-/* ---- what is to be done ---- */
+/* ---- next steps ---- */
 
 static void log_empty(const struct cluster_subscriber *subscriber)
 {
@@ -178,7 +179,7 @@ static void log_empty(const struct cluster_subscriber *subscriber)
     buffer_done(&text);
 }
 
-/* All have answered, or those that have had time enough and know the database. */
+/* All have answered, or those that know the database have, and the others had enough time. */
 static bool is_search_over(const struct cluster_subscriber *subscriber)
 {
     uint64_t now_ms = uv_now(subscriber->settings.loop);
@@ -215,9 +216,9 @@ static void judge(struct cluster_subscriber *subscriber)
     }
 }
 
-/* ---- looking ---- */
+/* ---- checking ---- */
 
-/* The first time shard 0 is asked, and the others if it is empty, or does not answer. */
+/* At first only shard 0 is asked, and the others if it is empty or does not answer. */
 static uint64_t shards_to_look_at(struct cluster_subscriber *subscriber)
 {
     if (subscriber->meta.shards == 0 && !subscriber->empty && !cluster_has_waited(subscriber))
@@ -247,7 +248,7 @@ static void on_look(void *owner, const redisReply *reply, const char *why)
     else if (sl_meta_check_same(&subscriber->meta, &meta, &failure) < 0)
         note_other(shard, &meta, failure.text);
     else if (!meta.is_clustered)
-        make(shard, &subscriber->meta); /* it is one of a cluster from now on */
+        make(shard, &subscriber->meta); /* marks it as part of a cluster */
     else
         note_same(shard, &meta);
     look_at(subscriber, shards_to_look_at(subscriber) & ~answered(subscriber));
@@ -288,7 +289,7 @@ void cluster_look(struct cluster_subscriber *subscriber)
         now_ms - subscriber->emptied_ms >= SETTLE_MS)
         begin_search(subscriber);
     if (!subscriber->is_searching)
-        subscriber->others = 0; /* what another database holds may change */
+        subscriber->others = 0; /* the contents of other databases may change */
     look_at(subscriber, shards_to_look_at(subscriber) & ~answered(subscriber));
     judge(subscriber);
     if (subscriber->emptied_ms)

@@ -1,9 +1,9 @@
-/* cluster_hearing.c - which shards are heard, and what is told of it.
+/* cluster_hearing.c - which shards are received, and what the owner is told.
  *
- * Hearing begins with all shards and the classic line, or with those shards whose nodes there is a
- * connection to, when the rest has not come for begin_wait_ms; it ends when none is heard. In
- * between each shard comes and goes by itself. The reason is logged, and told, when it is another
- * one than the last time. */
+ * Reception begins with all shards and the classic line; or, when the rest has not been ready for
+ * begin_wait_ms, with those shards whose nodes are connected. It ends when no shard is received. In
+ * between each shard comes and goes by itself. The reason of a loss is logged and reported if it
+ * differs from the last one. */
 #include "gateway/intake/cluster_subscriber_parts.h"
 
 #include <stdio.h>
@@ -46,7 +46,7 @@ void cluster_doubt(struct cluster_subscriber *subscriber, const char *reason)
     cluster_try_later(subscriber);
 }
 
-/* ---- what is heard ---- */
+/* ---- received shards ---- */
 
 void cluster_print_shards(uint64_t shards, struct buffer *text)
 {
@@ -66,7 +66,7 @@ void cluster_print_shards(uint64_t shards, struct buffer *text)
     }
 }
 
-/* How many are heard; and which are not, and why one was lost. */
+/* Updates the metrics: how many are received, which are not, and why one was lost. */
 void cluster_show_heard(struct cluster_subscriber *subscriber)
 {
     struct metrics *metrics = subscriber->settings.metrics;
@@ -119,7 +119,7 @@ bool cluster_has_waited(struct cluster_subscriber *subscriber)
     return now_ms - subscriber->waits_since_ms >= subscriber->settings.begin_wait_ms;
 }
 
-/* Those whose node there is a connection to. */
+/* The shards whose node is connected. */
 static uint64_t reached_shards(const struct cluster_subscriber *subscriber)
 {
     uint64_t shards = 0;

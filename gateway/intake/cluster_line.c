@@ -1,8 +1,8 @@
-/* cluster_line.c - the connection to a node of a cluster, and what comes on it.
+/* cluster_line.c - a connection to a node of a cluster, and what arrives on it.
  *
- * On it are only subscriptions and PING, for a subscribed connection takes nothing else. Nothing is
- * ever unsubscribed: a node tells of a shard that it has lost (`sunsubscribe`), and a line whose
- * node has no shards any more is closed. */
+ * It carries only subscriptions and PING, because a subscribed connection accepts nothing else.
+ * Nothing is ever unsubscribed: a node reports that it has lost a shard (`sunsubscribe`), and a
+ * line whose node has no shards is closed. */
 #include "gateway/intake/cluster_subscriber_parts.h"
 
 #include <inttypes.h>
@@ -79,7 +79,7 @@ static void close_line(struct line *line, const char *reason)
     line->is_settled = false;
     end_turn(line);
     lose_shards(line, reason);
-    note_pong(line); /* none will come: its shards are not heard any more */
+    note_pong(line); /* no pong will come: its shards are no longer received */
     cluster_classic_lose(line, failure.text);
     cluster_classic_seek(subscriber);
     cluster_doubt(subscriber, failure.text);
@@ -131,11 +131,11 @@ static void take_message(struct line *line, const redisReply *reply, bool is_sha
     struct live_message message;
 
     if (!is_sharded && line != subscriber->classic)
-        return; /* one that was given up; another one hears the same */
+        return; /* a line that was given up; another one receives the same */
     if (live_channel_read(reply, metrics, &subscriber->dropped_rate, &message) < 0)
         return;
     if (is_sharded && !(subscriber->heard & cluster_bit(message.shard)))
-        return; /* of another database; or what is logged is read when it is heard */
+        return; /* of another database; or it is in the log, which is read later */
     if (message.id == 0 && heard_twice_take(&subscriber->twice, &message,
                                             is_sharded ? 0 : subscriber->classic_number)) {
         metric_add(metrics, METRIC_EVENTS_DUPLICATE, 1);
@@ -154,7 +154,7 @@ static bool is_kind(const redisReply *reply, const char *kind, size_t elements)
            reply->element[1]->type == REDIS_REPLY_STRING;
 }
 
-/* The node does not have the shard that it was asked to speak of. */
+/* The node does not have the shard that was subscribed. */
 static bool take_redirect(struct line *line, const redisReply *reply)
 {
     struct cluster_subscriber *subscriber = line->subscriber;
@@ -194,7 +194,8 @@ static void on_reply(void *context, const redisReply *reply)
     } else if (is_kind(reply, "pong", 2)) {
         take_pong(line, reply->element[1]);
     } else if (reply->type == REDIS_REPLY_STRING) {
-        take_pong(line, reply); /* all its shards were moved: it is not a subscribed one any more */
+        take_pong(line, reply); /* all its shards were moved: the connection is no longer in
+                                   subscribed mode */
     } else if (is_kind(reply, "ssubscribe", 3)) {
         take_confirmation(line, reply);
     } else if (is_kind(reply, "subscribe", 3)) {

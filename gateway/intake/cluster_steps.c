@@ -1,11 +1,12 @@
-/* cluster_steps.c - for each shard that holds the database: where its log ends, SSUBSCRIBE.
+/* cluster_steps.c - for each shard that holds the database: reads the end of its log, then
+ * SSUBSCRIBE.
  *
  *     away -> log end -> subscribing -> heard
  *      ^                                  |
  *      +---- moved, or its line ends -----+
  *
- * All but the subscription is asked by commands, which find the node by themselves. Each shard has
- * an SSUBSCRIBE of its own: two slots in one are CROSSSLOT. */
+ * Everything but the subscription uses commands, which find the node by themselves. Each shard has
+ * its own SSUBSCRIBE, because two slots in one would be CROSSSLOT. */
 #include "gateway/intake/cluster_subscriber_parts.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@
 #include "src/database/event_log.h"
 #include "src/model/keys.h"
 
-/* ---- a shard: its log's end, its subscription ---- */
+/* ---- the steps of a shard ---- */
 
 static void subscribe(struct shard *shard)
 {
@@ -24,7 +25,7 @@ static void subscribe(struct shard *shard)
 
     shard->state = SHARD_AWAY;
     if (!cluster_line_is_ready(shard->line))
-        return; /* it is tried when the line stands */
+        return; /* it is subscribed when the line is ready */
     if (redis_session_send_words(
             shard->line->session,
             (const char *[]){"SSUBSCRIBE", sl_key(shard->number, "live", channel), NULL}) < 0)
@@ -58,8 +59,8 @@ static void tell_log_end(struct shard *shard)
         subscribe(shard);
 }
 
-/* Where the logs of those that are away end is guessed: at the newest event of the others, or a
- * minute ago. Their events since then come when they are back. */
+/* Estimates where the logs of unreachable shards end: at the newest event of the others, or a
+ * minute ago. Their events since then are delivered when they return. */
 static uint64_t guess_log_end(const struct cluster_subscriber *subscriber)
 {
     uint64_t guess = sl_id_first_at(clock_wall_ms() - REPAIR_FUTURE_MS);

@@ -1,8 +1,8 @@
 /* cluster_subscriber.c - a line to each node that has shards, by the map, and two timers.
  *
- * One tries again what has failed: lines, shards, meta. The other has shards looked at that are
- * heard. The rest is in cluster_line.c, cluster_database.c, cluster_steps.c and cluster_hearing.c.
- */
+ * One timer retries what has failed: lines, shards, meta. The other one triggers checks of the
+ * shards that are received. The rest is in cluster_line.c, cluster_database.c, cluster_steps.c and
+ * cluster_hearing.c. */
 #include "gateway/intake/cluster_subscriber.h"
 
 #include "base/alloc.h"
@@ -22,7 +22,7 @@ static void place_shard(struct shard *shard, const struct sl_redis_endpoint *mas
     shard->line = line;
 }
 
-/* What can be done now of what has to be done. */
+/* Does everything that can be done now. */
 static void look_round(struct cluster_subscriber *subscriber)
 {
     cluster_lines_open(subscriber);
@@ -59,7 +59,7 @@ static void on_check(uv_timer_t *timer)
     cluster_check(timer->data);
 }
 
-/* ---- from outside ---- */
+/* ---- public functions ---- */
 
 uint64_t cluster_subscriber_ping(struct cluster_subscriber *subscriber, uint64_t shards,
                                  uint64_t number)

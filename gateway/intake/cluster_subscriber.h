@@ -1,11 +1,12 @@
-/* gateway/intake/cluster_subscriber.h - hears the live channels of a Redis Cluster: a connection to
- * each node that has shards, a subscription for each shard, and at one of them another to all
- * channels for those who PUBLISH instead of SPUBLISH.
+/* gateway/intake/cluster_subscriber.h - subscribes to the live channels of a Redis Cluster.
  *
- * For subscriber.h, whose callbacks it calls. It hears (`subscribed`) when all of that is there, or
- * some shards, and the rest has not come for two seconds; and hears no more (`lost`) when no shard
- * is heard. In between what is moved, or whose node is away, is looked for, and the others go on.
- * Belongs to the thread of its loop. */
+ * It has a connection to each node that has shards, a subscription for each shard, and at one of
+ * the nodes another one to all channels, for producers that use PUBLISH instead of SPUBLISH.
+ *
+ * It implements subscriber.h, whose callbacks it calls. `subscribed` is called when all of that is
+ * ready, or when some shards are and the rest has not been for two seconds; `lost` when no shard is
+ * received any more. In between, shards that are moved or whose node is down are looked for, while
+ * the others continue. Belongs to the thread of its loop. */
 #pragma once
 
 #include "gateway/intake/subscriber.h"
@@ -17,10 +18,11 @@ struct cluster_subscriber;
 struct cluster_subscriber *cluster_subscriber_new(const struct subscriber_settings *settings,
                                                   const struct subscriber_callbacks *callbacks,
                                                   void *context);
-/* As subscriber_free(). Before the commands are freed, which answer what is under way. */
+/* Like subscriber_free(). Call it before the commands are freed, which answer what is
+ * outstanding. */
 void cluster_subscriber_free(struct cluster_subscriber *subscriber);
 
-/* Who has which shard. Not from within a callback of this. */
+/* Sets which node has which shard. Must not be called from a callback. */
 void cluster_subscriber_set_map(struct cluster_subscriber *subscriber,
                                 const struct sl_cluster_map *map);
 

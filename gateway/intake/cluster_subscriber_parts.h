@@ -1,11 +1,11 @@
-/* gateway/intake/cluster_subscriber_parts.h - inside cluster_subscriber: what its files share.
+/* gateway/intake/cluster_subscriber_parts.h - internal to cluster_subscriber.
  *
- *     cluster_subscriber.c   which line a shard's is, by the map; tries again what has failed
- *     cluster_line.c         the connection to a node, and what comes on it
- *     cluster_database.c     which database it is, and which shards hold it
- *     cluster_steps.c        what is asked of a shard until it is heard
- *     cluster_classic.c      one line hears besides what is published by PUBLISH
- *     cluster_hearing.c      which shards are heard, and who is told */
+ *     cluster_subscriber.c   assigns shards to lines, by the map; retries what has failed
+ *     cluster_line.c         a connection to a node, and what arrives on it
+ *     cluster_database.c     finds the database, and the shards that hold it
+ *     cluster_steps.c        the steps of a shard until it is received
+ *     cluster_classic.c      the line that also receives what is published with PUBLISH
+ *     cluster_hearing.c      which shards are received, and who is told */
 #pragma once
 
 #include "base/backoff.h"
@@ -27,28 +27,28 @@ enum shard_state { SHARD_AWAY, SHARD_LOG_END, SHARD_SUBSCRIBING, SHARD_HEARD };
 struct line {
     struct cluster_subscriber *subscriber;
     struct redis_session *session;
-    bool is_settled;   /* has heard something */
-    uint64_t pinged;   /* its number, while a pong is awaited; else 0 */
-    bool has_turn;     /* messages or pongs in this turn */
-    uint32_t messages; /* the same */
-    uint32_t checked;  /* in which check one of its shards was looked at */
+    bool is_settled;   /* has received something */
+    uint64_t pinged;   /* number of the outstanding ping; else 0 */
+    bool has_turn;     /* messages or pongs arrived in this turn */
+    uint32_t messages; /* number of messages in this turn */
+    uint32_t checked;  /* number of the check in which one of its shards was checked */
 };
 
 struct shard {
     struct cluster_subscriber *subscriber;
     uint32_t number;
     enum shard_state state;
-    struct line *line; /* whose it is by the map; NULL: nobody's */
-    bool is_asked;     /* a command is under way: its meta, or its log's end */
-    bool has_log_end;  /* that is known, and not told yet */
+    struct line *line; /* by the map; NULL: unknown */
+    bool is_asked;     /* a command is outstanding: for its meta, or the end of its log */
+    bool has_log_end;  /* it is known, but not reported yet */
     uint64_t log_end;
-    uint64_t guess;          /* of that, to be told before it; 0: it is not */
-    uint64_t clock_until_ms; /* as its meta said */
+    uint64_t guess;          /* estimated end of the log, to be reported first; 0: none */
+    uint64_t clock_until_ms; /* as in its meta */
 };
 
 struct cluster_subscriber {
     uv_timer_t timer;
-    uv_timer_cb try_again; /* what it calls */
+    uv_timer_cb try_again; /* calls this */
     uv_timer_t check_timer;
     struct subscriber_settings settings;
     struct subscriber_callbacks callbacks;
@@ -62,33 +62,34 @@ struct cluster_subscriber {
     bool has_map;
     struct sl_meta meta;
     struct sl_meta other; /* of a shard in `others` */
-    uint64_t known;       /* shards that hold the database, when they were looked at last */
-    uint64_t empty;       /* those that hold none */
-    uint64_t others;      /* those that hold another one */
-    bool others_differ;   /* these are several */
+    uint64_t known;       /* shards that hold the database, as of the last check */
+    uint64_t empty;       /* shards that hold no database */
+    uint64_t others;      /* shards that hold another one */
+    bool others_differ;   /* they hold several */
     uint64_t emptied_ms;  /* when the first one was found empty; 0: none is */
-    bool is_searching;    /* all are being looked at again, since `searched_ms` */
+    bool is_searching;    /* all are being checked again, since `searched_ms` */
     uint64_t searched_ms;
-    uint32_t checks;         /* of shards that are heard */
+    uint32_t checks;         /* number of checks of received shards */
     uint64_t heard;          /* shards in SHARD_HEARD */
-    uint64_t waits_since_ms; /* for all shards to be there; 0: it does not, or none is there yet */
-    bool has_begun;          /* the log's ends of all shards have been told */
-    bool is_hearing;         /* as told */
+    uint64_t waits_since_ms; /* waits for the remaining shards since then; 0: does not wait, or has
+                                none yet */
+    bool has_begun;          /* the ends of all logs have been reported */
+    bool is_hearing;         /* as reported */
     bool is_stopping;
     unsigned open_handles;
-    size_t asked; /* shards whose command is under way, which may outlive all else */
+    size_t asked; /* shards with outstanding commands, which may outlive everything else */
     uint32_t told_shards;
     struct message_rate rate; /* of all lines together */
     struct backoff backoff;
     char logged_reason[FAILURE_TEXT_SIZE];
-    struct failure why_away; /* the last reason of a shard or a line to be lost */
+    struct failure why_away; /* why a shard or a line was lost last */
     struct log_rate lost_rate, dropped_rate;
 
-    struct line *classic; /* which is asked for PUBLISH, or heard; NULL: none */
+    struct line *classic; /* the line on which PUBLISH was requested or is received; NULL: none */
     bool is_classic_heard;
-    uint32_t classic_confirmed;    /* of its channels */
-    uint32_t classic_number;       /* of that line, counted from 1: heard_twice.h */
-    struct failure why_no_classic; /* empty: it is heard, or was never asked for */
+    uint32_t classic_confirmed;    /* number of its confirmed channels */
+    uint32_t classic_number;       /* number of that line, from 1: see heard_twice.h */
+    struct failure why_no_classic; /* empty: it is received, or was never requested */
     struct heard_twice twice;
 };
 
@@ -117,52 +118,52 @@ struct line *cluster_line_find(struct cluster_subscriber *subscriber,
 struct line *cluster_line_make(struct cluster_subscriber *subscriber,
                                const struct sl_redis_endpoint *endpoint);
 void cluster_lines_open(struct cluster_subscriber *subscriber);
-/* Lines whose node has no shards any more go. */
+/* Closes lines whose node has no shards any more. */
 void cluster_lines_drop(struct cluster_subscriber *subscriber, const struct sl_cluster_map *map);
-/* The shards that are heard on it. */
+/* The shards that are received on the line. */
 uint64_t cluster_line_heard(const struct line *line);
 
 /* ---- cluster_database.c ---- */
 
-/* Looks at the shards of which it is not known, and does what that is to be done about. */
+/* Checks the shards whose state is unknown, and does what follows from it. */
 void cluster_look(struct cluster_subscriber *subscriber);
-/* Looks again at a shard of each node whose shards are heard. */
+/* Checks a shard of each node whose shards are received. */
 void cluster_check(struct cluster_subscriber *subscriber);
 
 /* ---- cluster_steps.c ---- */
 
-/* Of each shard that is away the next step, if there is one now. */
+/* Does the next step of each shard that is away, if there is one now. */
 void cluster_advance_all(struct cluster_subscriber *subscriber);
-/* Runs the call, if it was built, with the shard as the owner of the answer. */
+/* Runs the call, if it was built; the shard is the owner of the answer. */
 void cluster_run(struct shard *shard, int built, struct sl_call *call, redis_reply_fn done);
-/* False: it came too late, and what it was for may be gone. */
+/* false: the answer came too late, and its purpose may be gone. */
 bool cluster_note_answer(struct shard *shard);
-/* The first time all are told before anything of any shard comes, in their order. */
+/* The first time, the ends of all logs are reported in order before anything of any shard. */
 void cluster_tell_first_log_ends(struct cluster_subscriber *subscriber);
-/* The timer is closed, and no command is under way. */
+/* Frees it when the timer is closed, and no command is outstanding. */
 void cluster_free_if_done(struct cluster_subscriber *subscriber);
 
 /* ---- cluster_classic.c ---- */
 
-/* If no line is the classic one: asks one that can be. */
+/* Requests the subscription on a suitable line, if there is no classic line. */
 void cluster_classic_seek(struct cluster_subscriber *subscriber);
-/* The line has said that it hears one more channel. */
+/* The line has confirmed one more channel. */
 void cluster_classic_confirm(struct line *line);
-/* The line ends. */
+/* The line has ended. */
 void cluster_classic_lose(struct line *line, const char *reason);
-/* An error has come on the line: was it the answer to that question? */
+/* An error arrived on the line: whether it was the answer to that subscription. */
 bool cluster_classic_is_refused(struct line *line, const char *reason);
 
 /* ---- cluster_hearing.c ---- */
 
 void cluster_try_later(struct cluster_subscriber *subscriber);
-/* As ranges: 0-20,43 */
+/* Prints ranges: 0-20,43 */
 void cluster_print_shards(uint64_t shards, struct buffer *text);
-/* Something was not where it should be. */
+/* Something was not where it should be: the map is doubtful. */
 void cluster_doubt(struct cluster_subscriber *subscriber, const char *reason);
-/* Some of the shards have come, and the others had time enough since. */
+/* Some shards are ready, and the others had enough time since. */
 bool cluster_has_waited(struct cluster_subscriber *subscriber);
-/* For /metrics and /readyz?verbose. */
+/* Updates /metrics and /readyz?verbose. */
 void cluster_show_heard(struct cluster_subscriber *subscriber);
 void cluster_begin_hearing_if_so(struct cluster_subscriber *subscriber);
 void cluster_note_heard(struct shard *shard);

@@ -1,4 +1,4 @@
-/* gateway/intake/gap.h - a stretch of a shard's events that nobody can give any more. */
+/* gateway/intake/gap.h - a gap: a range of events of a shard that can no longer be delivered. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,11 +8,12 @@
 
 enum gap_reason {
     GAP_RETENTION, /* trimmed from the log before it could be read */
-    GAP_REWOUND,   /* delivered perhaps, but a failover has lost it: the log does not hold it */
-    GAP_REDIS,     /* what the log holds there is no event of ours */
-    GAP_UNLOGGED,  /* published without the log, and too long ago to be in memory; told to whoever
-                      has fallen so far behind */
-    GAP_LATE       /* came late, or will: a plain cursor claims them; told to who comes with one */
+    GAP_REWOUND,   /* possibly delivered, but lost by a failover: the log does not have it */
+    GAP_REDIS,     /* the log has something there that is not an event of ours */
+    GAP_UNLOGGED,  /* published without the log, and no longer in memory; reported to clients that
+                      are this far behind */
+    GAP_LATE       /* arrived late, or will: a plain cursor includes it; reported to clients that
+                      resume with such a cursor */
 };
 
 struct gap {
@@ -23,7 +24,6 @@ struct gap {
 
 const char *gap_reason_name(enum gap_reason reason);
 
-/* The control message for clients, as an event without an id. `names_shard`: there are others, of
- * which nothing is missing there. The caller owns one reference; NULL:
- * out of memory. */
+/* The control message for clients, as an event without an id. `names_shard`: there are other
+ * shards, of which nothing is missing. The caller owns one reference; NULL: out of memory. */
 struct event *gap_event(const struct gap *gap, bool names_shard);

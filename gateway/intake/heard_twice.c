@@ -5,7 +5,7 @@ void heard_twice_init(struct heard_twice *twice)
     twice->key = hash_key_random();
 }
 
-/* After so many nodes a bit is used again; what the first one told is forgotten by then. */
+/* After this many nodes a bit is reused; what the first one reported is forgotten by then. */
 static uint32_t bit_of(uint32_t way)
 {
     return way == 0 ? 1 : 2u << (way - 1) % 31;

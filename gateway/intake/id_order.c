@@ -1,17 +1,16 @@
 /* id_order.c - a queue and a watermark for each shard, and the lowest watermark of all.
  *
- * Whatever comes goes to the end of its shard's queue and sets the shard's watermark. Then the
- * smallest of the first items of the queues is handed on for as long as it is at or below the
- * lowest watermark. With the few dozen shards that there can be, a look at each is as cheap as a
- * heap.
+ * Each item is appended to the queue of its shard and sets the shard's watermark. Then the smallest
+ * of the first items of the queues is passed on, as long as it is at or below the lowest watermark.
+ * There are only a few dozen shards, so checking each one is as fast as a heap.
  *
- * While all goes well a shard's watermark only rises. It falls when something comes that should not
- * have come any more: an event of a clock that has stepped back, or the gap that tells of a rewind.
- * What was handed on stays so: that shard is behind then. What comes of it is late, but does not
- * overtake what is in its own queue; this is the only way in which a queue holds late events.
+ * Normally a shard's watermark only rises. It falls when something arrives that should not have: an
+ * event after a clock was set back, or the gap that reports a rewind. What was passed on stays so:
+ * the shard is then behind. Its events are late, but do not overtake what is in its own queue; only
+ * in this case a queue contains late events.
  *
- * A shard that is behind has no say in what may be handed on. One at least is not behind, unless
- * memory for what is held has run out. */
+ * Shards that are behind do not influence what may be passed on. At least one is not behind, unless
+ * the memory for held items is exhausted. */
 #include "gateway/intake/id_order.h"
 
 #include <assert.h>
@@ -20,20 +19,20 @@
 #include "base/list.h"
 #include "src/model/id.h"
 
-enum { ROUND_GAP_US = 500000 }; /* rounds further apart: Redis was silent, or nobody waited */
+enum { ROUND_GAP_US = 500000 }; /* rounds farther apart: Redis was silent, or nobody waited */
 
 struct held_item {
     struct list_node node;
-    struct order_item item; /* owns its reference to the event */
+    struct order_item item; /* owns the reference to its event */
     uint64_t since_us;      /* by `waited_us` */
 };
 
 struct shard {
     struct list held;
     uint64_t watermark;
-    uint64_t low;        /* of one that is behind: what has passed of it, as told */
-    uint64_t stalled_us; /* since when rounds have found it incomplete, and that others wait for
-                            it; 0: they have not since it has risen */
+    uint64_t low;        /* for a shard that is behind: what has passed of it, as reported */
+    uint64_t stalled_us; /* since when rounds have found it incomplete while others wait for it; 0:
+                            not since it last rose */
     bool is_behind;
 };
 
@@ -43,8 +42,9 @@ struct id_order {
     void *context;
     uint64_t watermark;
     uint32_t shard_count, behind_count;
-    uint64_t round_us;  /* when the last round was over */
-    uint64_t waited_us; /* a clock that goes while rounds come: Redis' silence is no shard's */
+    uint64_t round_us;  /* when the last round ended */
+    uint64_t waited_us; /* a clock that runs only while rounds arrive, because the silence of Redis
+                           is not the fault of a shard */
     size_t held_count, held_bytes;
     struct shard shards[SL_SHARDS_MAX];
 };
@@ -54,21 +54,21 @@ bool id_order_is_ordering(const struct id_order *order)
     return order->shard_count > 1 && order->settings.wait_ms > 0;
 }
 
-/* Nothing of the shard at or below it comes behind the item: a rewound shard begins again where the
- * gap does. */
+/* No further item of the shard at or below it follows the item: a rewound shard continues where the
+ * gap begins. */
 static uint64_t watermark_behind(const struct order_item *item)
 {
     return item->kind == ORDER_GAP && item->reason == GAP_REWOUND ? item->previous : item->id;
 }
 
-/* Its place among the ids of the other shards. A gap has that of the event before it: whoever has
- * an id that lies in it has been told. */
+/* Its place among the ids of other shards. A gap is placed at the event before it: a client whose
+ * id lies within the gap has been told of it. */
 static uint64_t place_of(const struct order_item *item)
 {
     return item->kind == ORDER_GAP ? item->previous : item->id;
 }
 
-/* ---- behind, and whole again ---- */
+/* ---- becoming behind, and complete again ---- */
 
 static void go_behind(struct id_order *order, uint32_t number, uint64_t low, enum order_behind why)
 {
@@ -90,7 +90,7 @@ static void tell_low(struct id_order *order, uint32_t number, uint64_t low)
     order->callbacks.low(order->context, number, low);
 }
 
-/* What its queue holds has not passed yet. */
+/* What its queue contains has not passed yet. */
 static void leave_behind(struct id_order *order, uint32_t number, enum order_behind why)
 {
     const struct shard *shard = &order->shards[number];
@@ -99,7 +99,7 @@ static void leave_behind(struct id_order *order, uint32_t number, enum order_beh
               why);
 }
 
-/* What its queue holds may be late. */
+/* What its queue contains may be late. */
 static void become_whole_if_so(struct id_order *order, uint32_t number)
 {
     struct shard *shard = &order->shards[number];
@@ -112,7 +112,7 @@ static void become_whole_if_so(struct id_order *order, uint32_t number)
     order->callbacks.whole(order->context, number);
 }
 
-/* ---- handing on ---- */
+/* ---- passing on ---- */
 
 static void hand_on(struct id_order *order, const struct order_item *item, uint64_t now_us)
 {
@@ -141,7 +141,7 @@ static void count_held(struct id_order *order, size_t count, size_t bytes)
     metric_set(order->settings.metrics, METRIC_ORDER_HELD_BYTES, bytes);
 }
 
-/* Out of its queue: the caller owns its event now. */
+/* Removes it from its queue: the caller owns its event now. */
 static struct order_item take_out(struct id_order *order, struct held_item *held)
 {
     struct order_item item = held->item;
@@ -209,7 +209,7 @@ static void hand_on_ready(struct id_order *order, uint64_t now_us)
     order->callbacks.watermark(order->context, reached);
 }
 
-/* ---- what comes ---- */
+/* ---- arriving items ---- */
 
 static void set_watermark(struct shard *shard, uint64_t id)
 {
@@ -234,7 +234,8 @@ static int hold(struct id_order *order, const struct order_item *item)
     return 0;
 }
 
-/* As if there had been no memory for the event itself: whoever may want it comes back for it. */
+/* Treats it as an event for which there was no memory: clients that may want it must read it
+ * later. */
 static void miss(struct id_order *order, const struct order_item *item, uint64_t now_us)
 {
     struct order_item missed = {
@@ -251,8 +252,8 @@ static void keep_within_bound(struct id_order *order, uint64_t now_us)
     }
 }
 
-/* What was told of the shard does not hold: the item should have passed before. Between an event and
- * the one before it, which may be days old, nothing has happened. */
+/* What was reported about the shard is wrong: the item should have passed before. Between an event
+ * and the one before it, which may be days old, nothing has happened. */
 static void take_back_claim(struct id_order *order, const struct order_item *item)
 {
     const struct shard *shard = &order->shards[item->shard];
@@ -281,7 +282,7 @@ void id_order_take(struct id_order *order, const struct order_item *item, uint64
         become_whole_if_so(order, item->shard);
     if (place_of(item) <= order->watermark && list_is_empty(&shard->held)) {
         hand_on(order, item, now_us);
-        become_whole_if_so(order, item->shard); /* a gap may end beyond the watermark */
+        become_whole_if_so(order, item->shard); /* a gap may end above the watermark */
     } else if (hold(order, item) < 0) {
         miss(order, item, now_us);
     }
@@ -305,8 +306,8 @@ static void raise_shard(struct id_order *order, uint32_t number, uint64_t id)
         tell_low(order, number, id);
 }
 
-/* The greatest id that is held. In a queue with a rewind the last is not the greatest; then what is
- * handed on next counts. */
+/* The greatest id that is held. In a queue with a rewind the last one is not the greatest; then the
+ * next one passed on counts. */
 static uint64_t greatest_held(const struct id_order *order)
 {
     const struct held_item *smallest = smallest_held(order);
@@ -324,8 +325,8 @@ static uint64_t greatest_held(const struct id_order *order)
     return greatest;
 }
 
-/* Of a shard that others wait for: for too long? One that is complete keeps up with the clock of
- * Redis: if that is not enough the id of who waits is ahead of that clock. */
+/* Whether others have waited too long for this shard. A complete shard keeps up with the clock of
+ * Redis: if that is not enough, the waiting id is ahead of that clock. */
 static bool has_stalled(const struct id_order *order, struct shard *shard, bool is_complete)
 {
     const struct held_item *smallest = smallest_held(order);
@@ -340,7 +341,7 @@ static bool has_stalled(const struct id_order *order, struct shard *shard, bool 
     return (order->waited_us - since_us) / 1000 >= order->settings.wait_ms;
 }
 
-/* What is held between the watermarks of two of them is handed on when both are behind. */
+/* What is held between the watermarks of two stalled shards is passed on when both are behind. */
 static void leave_stalled_behind(struct id_order *order, uint64_t complete, uint64_t now_us)
 {
     uint64_t greatest = greatest_held(order);
@@ -397,7 +398,7 @@ bool id_order_is_unsure(const struct id_order *order)
     return id_order_is_ordering(order) && (order->watermark == 0 || order->behind_count > 0);
 }
 
-/* ---- made and freed ---- */
+/* ---- creating and freeing ---- */
 
 struct id_order *id_order_new(const struct id_order_settings *settings,
                               const struct id_order_callbacks *callbacks, void *context)
@@ -409,7 +410,7 @@ struct id_order *id_order_new(const struct id_order_settings *settings,
     order->settings = *settings;
     order->callbacks = *callbacks;
     order->context = context;
-    order->waited_us = 1; /* 0 is none */
+    order->waited_us = 1; /* 0 means none */
     for (uint32_t i = 0; i < SL_SHARDS_MAX; i++)
         list_init(&order->shards[i].held);
     return order;

@@ -1,16 +1,15 @@
-/* intake.c - the parts of the intake, and who tells whom what.
+/* intake.c - connects the parts of the intake.
  *
- *     subscriber or relay -> repair -> decoder -> id_order -> whoever delivers
+ *     subscriber or relay -> repair -> decoder -> id_order -> delivery
  *              ^                                     ^
  *              +-------------- round ----------------+
  *
- * The ends of the logs are asked for one after the other: so at first some shards are known further
- * than others, and until rounds have brought them together no cursor is true of all.
+ * The ends of the logs are read one after the other, so at first some shards are known further than
+ * others, and until rounds have brought them together a cursor would not hold for all.
  *
- * The intake process asks its rounds without knowing who waits. So here the last of its rounds
- * of each shard is looked at once more while something waits: what was below the round's id had
- * been published before it ended, so it is in the log, and a shard that is complete now has had it.
- */
+ * The intake process makes its rounds without knowing what waits. So while something waits, the
+ * last round of each shard is evaluated again here: what was below the round's id had been
+ * published before it ended, so it is in the log, and a shard that is complete now has it. */
 #include "gateway/intake/intake.h"
 
 #include <errno.h>
@@ -27,32 +26,33 @@
 #include "gateway/intake/shard_clocks.h"
 
 enum {
-    ROUND_AGAIN_MS = 10,   /* how soon a relayed round is looked at once more */
+    ROUND_AGAIN_MS = 10,   /* how soon a relayed round is evaluated again */
     BEHIND_LOG_MS = 10000, /* a shard may be left behind again and again */
 };
 
 struct intake {
-    uv_timer_t round_timer; /* of that */
+    uv_timer_t round_timer; /* of the above */
     struct intake_settings settings;
     struct intake_callbacks callbacks;
     void *context;
     struct metrics *metrics;
-    struct subscriber *subscriber; /* one of these two; none when it has stopped */
+    struct subscriber *subscriber; /* one of these two; neither when stopped */
     struct relay *relay;
     struct repair *repair;
     struct live_decoder decoder;
     struct id_order *order;
-    struct round *round; /* NULL: the intake process has them */
+    struct round *round; /* NULL: the intake process makes them */
     struct shard_clocks *clocks;
-    uint64_t watermark;                /* as told */
-    uint64_t round_ids[SL_SHARDS_MAX]; /* of the last relayed rounds; 0: none since hearing began */
+    uint64_t watermark;                   /* as reported */
+    uint64_t round_ids[SL_SHARDS_MAX];    /* of the last relayed rounds; 0: none since the
+                                             subscription */
     uint64_t complete_ids[SL_SHARDS_MAX]; /* of the last rounds that found the shard complete */
-    uint64_t begun_shards;                /* a bit for each whose log's end was told */
+    uint64_t begun_shards;                /* shards whose end of log was reported, as bits */
     uint64_t begun_id;                    /* the greatest of these ends */
-    uint64_t missing;                     /* of them, those that were away when they began */
-    uint64_t completed;                   /* the shards that a round has found complete */
-    bool was_complete;                    /* as told */
-    uint64_t behind;                      /* a bit for each shard that the others go on without */
+    uint64_t missing;                     /* of these, the shards that were away when they began */
+    uint64_t completed;                   /* shards that a round has found complete */
+    bool was_complete;                    /* as reported */
+    uint64_t behind;                      /* shards without which the others continue, as bits */
     bool behind_is_logged;
     struct log_rate gap_rate, behind_rate;
 };
@@ -61,7 +61,7 @@ struct intake {
 
 static void on_round_timer(uv_timer_t *timer);
 
-/* Whoever waits can go on when the millisecond of its id is over. */
+/* A waiting event can pass when the millisecond of its id is over. */
 static void want_round(struct intake *intake)
 {
     uint64_t id = id_order_first_held(intake->order);
@@ -103,8 +103,8 @@ static void note_complete(struct intake *intake, uint64_t complete)
     intake->callbacks.complete(intake->context);
 }
 
-/* Where nothing is put in order what has passed is told here: as far as the rounds of all shards
- * say. */
+/* If nothing is put in order, the progress of time is reported here, as far as the rounds of all
+ * shards say. */
 static void note_time(struct intake *intake, uint64_t id, uint64_t complete)
 {
     uint64_t passed = UINT64_MAX;
@@ -139,8 +139,8 @@ static void on_pong(void *context, uint64_t number)
     round_pong(((struct intake *)context)->round, number);
 }
 
-/* The intake process goes by the clocks that it knows of: what this worker has found is told to it.
- */
+/* The intake process uses the clocks that it knows: what this worker has found is reported to
+ * it. */
 static void on_relayed_time(void *context, uint64_t shards, uint64_t redis_ms)
 {
     struct intake *intake = context;
@@ -161,7 +161,7 @@ static void on_relayed_round(void *context, uint64_t id, uint64_t shards)
     on_round_over(intake, id, shards);
 }
 
-/* The shards of the node whose last round this was. */
+/* The shards of the node that made this last round. */
 static uint64_t shards_of_round(const struct intake *intake, uint64_t id)
 {
     uint64_t shards = 0;
@@ -188,13 +188,13 @@ static void on_round_timer(uv_timer_t *timer)
     intake->callbacks.turn_end(intake->context);
 }
 
-/* ---- the way of an event ---- */
+/* ---- the path of an event ---- */
 
 static int on_log_end(void *context, uint32_t shard, uint64_t id)
 {
     struct intake *intake = context;
 
-    if (!(intake->begun_shards >> shard & 1)) { /* later on, whatever lies between is repaired */
+    if (!(intake->begun_shards >> shard & 1)) { /* later, everything in between is repaired */
         intake->callbacks.begin_shard(intake->context, shard, id);
         id_order_begin_shard(intake->order, shard, id);
         intake->begun_shards |= UINT64_C(1) << shard;
@@ -265,7 +265,7 @@ static void on_turn_end(void *context)
     intake->callbacks.turn_end(intake->context);
 }
 
-/* ---- in order over all shards ---- */
+/* ---- the order over all shards ---- */
 
 static void on_pass(void *context, const struct order_item *item)
 {
@@ -324,9 +324,9 @@ static void on_whole(void *context, uint32_t shard)
     shard_clocks_whole(intake->clocks, shard, intake->watermark);
 }
 
-/* ---- hearing ---- */
+/* ---- the state of the subscription ---- */
 
-/* Whether the rounds go on. */
+/* Starts or stops the rounds. */
 static void set_hearing(struct intake *intake, bool is_hearing)
 {
     repair_set_hearing(intake->repair, is_hearing);
@@ -345,7 +345,8 @@ static void read_clock(struct intake *intake, uint32_t shard)
                                          : subscriber_clock_until_ms(intake->subscriber, shard));
 }
 
-/* What begins without some shards does not wait for them, unless it is to wait for ever. */
+/* Shards that are missing at the beginning are not waited for, unless the setting is to wait for
+ * ever. */
 static void leave_missing_behind(struct intake *intake)
 {
     if (intake->settings.order_wait_ms == ID_ORDER_FOREVER)
@@ -400,7 +401,7 @@ void intake_set_map(struct intake *intake, const struct sl_cluster_map *map)
         subscriber_set_map(intake->subscriber, map);
 }
 
-/* ---- made and freed ---- */
+/* ---- creating and freeing ---- */
 
 static int start_repair(struct intake *intake)
 {
@@ -451,7 +452,7 @@ static const struct subscriber_callbacks hearing_callbacks = {
     .heard_again = on_heard_again,
 };
 
-/* From the intake process. */
+/* Receives from the intake process. */
 static int start_relay(struct intake *intake)
 {
     const struct relay_callbacks callbacks = {
@@ -471,7 +472,7 @@ static int start_relay(struct intake *intake)
     return intake->relay ? 0 : -ENOMEM;
 }
 
-/* By itself. */
+/* Subscribes by itself. */
 static int start_subscriber(struct intake *intake)
 {
     static const struct round_callbacks callbacks = {.ids_ms = on_redis_time,

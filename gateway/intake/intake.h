@@ -1,8 +1,8 @@
-/* gateway/intake/intake.h - all of a worker's way from the live channels to events in order.
+/* gateway/intake/intake.h - a worker's path from the live channels to events in order.
  *
- * What is heard (subscriber.h; relay.h where an intake process hears for all workers) goes by way
- * of repair.h, event_decode.h and the order over all shards (id_order.h) to whoever delivers it.
- * Rounds (round.h) say how far each shard has been heard, and shard_clocks.h keeps the shards'
+ * What is received (by subscriber.h; by relay.h if an intake process receives for all workers)
+ * passes through repair.h, event_decode.h and the order over all shards (id_order.h) to delivery.
+ * Rounds (round.h) determine how far each shard was received, and shard_clocks.h keeps the shards'
  * clocks together. Belongs to the thread of its loop. */
 #pragma once
 
@@ -19,9 +19,9 @@ struct broadcast;
 struct intake;
 
 struct intake_settings {
-    struct subscriber_settings hearing; /* its loop, metrics and commands are those of all parts */
+    struct subscriber_settings hearing; /* its loop, metrics and commands are used by all parts */
     struct broadcast *broadcast;        /* of the intake process; NULL: there is none */
-    unsigned worker;                    /* whose seat in it is ours */
+    unsigned worker;                    /* our seat in it */
     struct log_reader *log;
     struct event_decoder *decoder;
     uint64_t order_wait_ms; /* id_order_settings.wait_ms */
@@ -33,34 +33,34 @@ struct intake_callbacks {
     void (*lost)(void *context, const char *reason);
     void (*heard_again)(void *context, uint32_t shard);
 
-    /* The first of the shard comes after the event `id`. Once for each, before anything else of
-     * what follows. */
+    /* The events of the shard begin after the event `id`. Called once for each shard, before the
+     * following callbacks. */
     void (*begin_shard)(void *context, uint32_t shard, uint64_t id);
     /* As in id_order_callbacks. */
     void (*pass)(void *context, const struct order_item *item);
     void (*watermark)(void *context, uint64_t id);
-    /* Only what is at or below `low` has passed of this shard; said again when that has changed. */
+    /* Only what is at or below `low` has passed of this shard; called again when that changes. */
     void (*behind)(void *context, uint32_t shard, uint64_t low);
     void (*whole)(void *context, uint32_t shard);
-    /* An event of a log that tells which tokens are taken back: as soon as it is heard, for it waits
-     * for no other shard. It passes in its turn, too. */
+    /* A log event about revoked tokens: called as soon as it arrives, without waiting for other
+     * shards. It also passes in its turn. */
     void (*access)(void *context, const struct event *event);
-    /* What has passed in this turn of the loop is all there. */
+    /* Everything that passes in this turn of the loop has passed. */
     void (*turn_end)(void *context);
-    /* All shards are heard, and known equally far: a cursor is true of all of them. Comes when
-     * hearing begins, if that was so before; else as soon as it is so. */
+    /* All shards are received and known equally far, so a cursor holds for all of them. Called at
+     * the beginning of the subscription, if that was so before; otherwise as soon as it is so. */
     void (*complete)(void *context);
 };
 
-/* Begins at once; all callbacks come from the loop, or from intake_set_map(). NULL: out of memory.
- */
+/* Starts at once; all callbacks are called from the loop, or from intake_set_map(). NULL: out of
+ * memory. */
 struct intake *intake_new(const struct intake_settings *settings,
                           const struct intake_callbacks *callbacks, void *context);
-/* Hears no more, and passes nothing on of what still waits for its turn. */
+/* Stops receiving, and passes on nothing that still waits. */
 void intake_stop(struct intake *intake);
-/* After the commands, which answer what is under way, and after intake_stop(). The loop must run
- * once more to let go of the handles. */
+/* Call it after freeing the commands, which answer what is outstanding, and after intake_stop().
+ * The loop must run once more to close the handles. */
 void intake_free(struct intake *intake);
 
-/* Of a cluster: who has which shard. */
+/* For a cluster: sets which node has which shard. */
 void intake_set_map(struct intake *intake, const struct sl_cluster_map *map);

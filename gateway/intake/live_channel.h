@@ -1,5 +1,5 @@
-/* gateway/intake/live_channel.h - the live channels as Redis speaks of them: the subscription to
- * all, and each message, as it comes to whoever has subscribed. */
+/* gateway/intake/live_channel.h - the live channels in the Redis protocol: the subscription to all
+ * of them, and the messages received. */
 #pragma once
 
 #include <hiredis/hiredis.h>
@@ -10,10 +10,10 @@
 #include "gateway/metrics/metrics.h"
 #include "src/call/call.h"
 
-/* Builds SUBSCRIBE, with the channels of all shards. 0; -ENOMEM. */
+/* Builds SUBSCRIBE with the channels of all shards. 0; -ENOMEM. */
 int live_channel_subscribe_call(struct sl_call *call, uint32_t shards);
 
-/* A reply `[kind, channel, payload]`, of strings all three. 0: *ret_message borrows from it;
- * -EBADMSG: it is none (live_message_read()), which is counted, and logged as `rate` allows. */
+/* Reads a reply `[kind, channel, payload]` of three strings. 0: *ret_message borrows from it;
+ * -EBADMSG: not a message (live_message_read()), which is counted, and logged as `rate` allows. */
 int live_channel_read(const redisReply *reply, struct metrics *metrics, struct log_rate *rate,
                       struct live_message *ret_message);

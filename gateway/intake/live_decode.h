@@ -1,6 +1,7 @@
-/* gateway/intake/live_decode.h - from a message of the live channel, or of the log, to its event.
+/* gateway/intake/live_decode.h - decodes a message of the live channel, or of the log, to its
+ * event.
  *
- * What is refused is counted, and logged at a bounded rate: once, by the process that decodes. */
+ * Refused messages are counted, and logged at a limited rate: once, by the process that decodes. */
 #pragma once
 
 #include "base/log.h"
@@ -8,14 +9,14 @@
 #include "gateway/intake/live_message.h"
 #include "gateway/metrics/metrics.h"
 
-/* All but the rate is borrowed. */
+/* All pointers are borrowed. */
 struct live_decoder {
     struct event_decoder *decoder;
     struct metrics *metrics;
-    struct log_rate refused_rate; /* all zero in the beginning */
+    struct log_rate refused_rate; /* zero at first */
 };
 
-/* 0: the caller owns one reference; -EBADMSG: refused, here or before; -ENOMEM: it can be read from
- * the log. */
+/* 0: the caller owns one reference; -EBADMSG: refused, here or earlier; -ENOMEM: it can be read
+ * from the log later. */
 int live_decode(struct live_decoder *decoder, const struct live_message *message,
                 struct event **ret_event);

@@ -6,7 +6,7 @@
 
 #include "src/model/id.h"
 
-/* `sluice:{S}:live`, as sl_key() prints it. */
+/* The channel is `sluice:{S}:live`, as printed by sl_key(). */
 static bool read_channel(struct sl_slice channel, uint32_t *ret_shard)
 {
     static const char before[] = "sluice:{", after[] = "}:live";
@@ -31,7 +31,7 @@ static bool read_channel(struct sl_slice channel, uint32_t *ret_shard)
     return shard < SL_SHARDS_MAX;
 }
 
-/* Reads a decimal number without leading zeros and the space behind it. */
+/* Reads a decimal number without leading zeros, and the space after it. */
 static bool read_id(struct sl_slice *text, uint64_t *ret_id)
 {
     const char *space = memchr(text->data, ' ', text->size);

@@ -1,9 +1,9 @@
-/* log_reader.c - a batch of a log is one command: XRANGE from a cursor on, or XREVRANGE back from
- * it.
+/* log_reader.c - reads a batch of a log with one command: XRANGE forward from a cursor, or
+ * XREVRANGE backward.
  *
- * Each request keeps what it asked for, so that the reply can be held against it, and is freed with
- * its answer. Entries are handed over in the order of the log, whichever way they came. A batch has
- * LOG_BATCH_EVENTS at most; how many are under way is the callers' business. */
+ * Each request stores what it asked for, to check the reply, and is freed with its answer. Entries
+ * are passed on in the order of the log in both cases. A batch has at most LOG_BATCH_EVENTS
+ * entries; the callers limit the number of outstanding batches. */
 #include "gateway/intake/log_reader.h"
 
 #include <errno.h>
@@ -12,14 +12,14 @@
 
 struct log_reader {
     struct redis_commands *commands;
-    struct sl_event_log_entry entries[LOG_BATCH_EVENTS]; /* of the batch that is handed over */
+    struct sl_event_log_entry entries[LOG_BATCH_EVENTS]; /* of the current batch */
 };
 
 struct request {
     struct log_reader *reader;
     uint32_t shard;
     uint64_t after, to;
-    bool is_back; /* the newest comes first */
+    bool is_back; /* the newest entry comes first */
     log_batch_fn done;
     void *owner;
 };

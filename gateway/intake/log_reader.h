@@ -1,4 +1,4 @@
-/* gateway/intake/log_reader.h - batches of the shards' logs, read from Redis on the loop. */
+/* gateway/intake/log_reader.h - reads batches of the shards' logs from Redis, on the loop. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,14 +12,13 @@ enum { LOG_BATCH_EVENTS = 128 };
 
 struct log_reader;
 
-/* The batch asked for, valid until the function returns; or NULL, an error as of sl_reply_check()
- * and why. */
+/* The requested batch, valid during the call; or NULL, an error as in sl_reply_check(), and why. */
 typedef void (*log_batch_fn)(void *owner, const struct log_batch *batch, int error,
                              const char *why);
 
 /* NULL: out of memory. */
 struct log_reader *log_reader_new(struct redis_commands *commands);
-void log_reader_free(struct log_reader *reader); /* after the commands it uses */
+void log_reader_free(struct log_reader *reader); /* call it after freeing the commands */
 
 /* Reads the first LOG_BATCH_EVENTS of (after, to]. 0: `done` will be called, later; -ENOMEM: it
  * will not. */

@@ -1,19 +1,19 @@
-/* gateway/intake/message_rate.h - do so many messages come that waking up for each costs more than
- * they do? Then whoever reads them rests in between. */
+/* gateway/intake/message_rate.h - detects that messages arrive so often that waking up for each one
+ * costs more than processing them. Then the reader rests in between. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MESSAGE_RATE_BUSY = 2000 /* a second */ };
+enum { MESSAGE_RATE_BUSY = 2000 /* per second */ };
 
-/* All zero: nothing has come yet. */
+/* Initially zero. */
 struct message_rate {
-    uint64_t counted; /* since then */
+    uint64_t counted; /* since `counted_ms` */
     uint64_t counted_from_ms;
-    bool is_busy; /* when it was counted last */
+    bool is_busy; /* at the last count */
 };
 
-/* `count` have come in the turn of the loop that is over. true: so many come, as far as the last
- * tenth of a second tells. */
+/* `count` messages arrived in the turn of the loop that has ended. true: the rate of the last tenth
+ * of a second is high. */
 bool message_rate_is_busy(struct message_rate *rate, uint64_t count, uint64_t now_ms);

@@ -1,12 +1,11 @@
 /* relay.c - reads entries until there are none, then sleeps until the writer wakes it.
  *
- * A turn takes TURN_ENTRIES at most, so that a worker with much to read serves its clients in
- * between; it wakes itself then. While it is not asleep the writer does not spend a system call on
- * it.
+ * A turn processes at most TURN_ENTRIES, so that a worker with much to read serves its clients in
+ * between; it then wakes itself. While it is not asleep the writer spends no system call on it.
  *
- * Joining gives a place among the entries, and the state at that place. If Redis is heard there, it
- * is told as if it had just been subscribed: the newest event of each shard is where its log ends.
- * If not, that comes with the entries. */
+ * Joining returns a position among the entries, and the state at that position. If Redis is
+ * subscribed there, the owner is told as if it had just been subscribed: the newest event of each
+ * shard is the end of its log. If not, that follows with the entries. */
 #include "gateway/intake/relay.h"
 
 #include <errno.h>
@@ -20,7 +19,7 @@ enum { TURN_ENTRIES = 1000, JOIN_AGAIN_MS = 10 };
 
 struct relay {
     uv_poll_t poll;
-    uv_timer_t timer; /* to join, when that has failed; and the first time */
+    uv_timer_t timer; /* to join again after a failure; also used for the first time */
     unsigned open_handles;
     bool is_closed;
     struct relay_settings settings;
@@ -30,13 +29,14 @@ struct relay {
     bool has_joined;
     bool is_subscribed;
     struct sl_meta meta;
-    uint64_t ends[SL_SHARDS_MAX], clock_until_ms[SL_SHARDS_MAX]; /* told before `subscribed` */
+    uint64_t ends[SL_SHARDS_MAX], clock_until_ms[SL_SHARDS_MAX]; /* reported before `subscribed` */
     struct log_rate overrun_rate;
 };
 
-/* ---- what entries tell ---- */
+/* ---- entries ---- */
 
-/* The ends of all logs are told here, for who joins between two of them has not had all. */
+/* The ends of all logs are reported here, because a reader that joins in between has not received
+ * all of them. */
 static int begin_hearing(struct relay *relay, const struct sl_meta *meta)
 {
     int r = 0;
@@ -101,7 +101,7 @@ static void take_message(struct relay *relay, const struct broadcast_entry *entr
     relay->callbacks.heard.message(relay->context, &message);
 }
 
-/* While others are heard, one that was not for a while is told of at once. */
+/* If a shard was not received for a while but others were, its end of log is reported at once. */
 static int take_log_end(struct relay *relay, const struct broadcast_entry *entry)
 {
     relay->ends[entry->shard] = entry->id;
@@ -154,7 +154,7 @@ static int take_entry(struct relay *relay, const struct broadcast_entry *entry)
     return 0;
 }
 
-/* ---- joining, and leaving ---- */
+/* ---- joining and leaving ---- */
 
 static void on_timer(uv_timer_t *timer);
 
@@ -205,7 +205,7 @@ static bool join(struct relay *relay)
 
 /* ---- turns ---- */
 
-/* false: there may be more to read, now. */
+/* false: there may be more to read now. */
 static bool read_some(struct relay *relay, bool *ret_has_messages)
 {
     struct broadcast_entry entry;
@@ -254,7 +254,7 @@ static void on_timer(uv_timer_t *timer)
     turn(timer->data);
 }
 
-/* ---- made and freed ---- */
+/* ---- creating and freeing ---- */
 
 static void on_closed(uv_handle_t *handle)
 {

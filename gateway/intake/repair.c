@@ -1,13 +1,13 @@
-/* repair.c - who asks the log, and when.
+/* repair.c - decides when the log of a shard is read.
  *
- * A shard has at most one batch under way. While that fails the shard asks again after a pause of
- * its own, for its node may be away while others are there; one timer is set to the first of these
- * pauses. The other timer looks once a period which shards have not moved since, so that a message
- * costs it nothing.
+ * A shard has at most one outstanding batch. After a failure the shard asks again after a delay of
+ * its own, because its node may be down while others are not; one timer is set to the earliest of
+ * these. The other timer checks once each period which shards have not advanced since, so that
+ * messages cause no cost for it.
  *
- * The subscriber asks where the logs end, shard by shard, and subscribes after that. What is
- * published in between is heard by nobody; so when hearing begins, the end of every log is looked
- * at once more, after what is wanted already. */
+ * The subscriber reads the ends of the logs, shard by shard, and subscribes afterwards. What is
+ * published in between is not received. So after the subscription the end of every log is read once
+ * more, after everything that is already wanted. */
 #include "gateway/intake/repair.h"
 
 #include <assert.h>
@@ -24,13 +24,13 @@ enum { RETRY_MIN_MS = 100, RETRY_MAX_MS = 5000 };
 
 struct shard {
     struct repair *repair;
-    struct shard_order *order; /* NULL: not heard of */
-    bool is_asked;             /* a batch is under way */
+    struct shard_order *order; /* NULL: unknown yet */
+    bool is_asked;             /* a batch is outstanding */
     bool is_repairing;         /* as logged */
-    bool is_due;               /* to be looked up in its log when nothing is wanted */
-    bool is_unsure;            /* it was due, and has not been looked up since */
+    bool is_due;               /* to be checked in its log when nothing is wanted */
+    bool is_unsure;            /* it was due, and has not been checked since */
     uint64_t last_at_check;
-    struct backoff backoff; /* until a batch has come */
+    struct backoff backoff; /* until a batch arrives */
     uint64_t retry_ms;      /* when it asks again; 0: it need not wait */
 };
 
@@ -81,7 +81,7 @@ static void log_failure(struct shard *shard, const char *why)
                  log_quote(sl_slice_str(why), room), held_back);
 }
 
-/* ---- asking ---- */
+/* ---- reading ---- */
 
 static void on_batch(void *owner, const struct log_batch *batch, int error, const char *why);
 static void on_retry(uv_timer_t *timer);
@@ -119,14 +119,15 @@ static int ask(struct shard *shard, uint64_t after, uint64_t to)
     return r;
 }
 
-/* Is there more in the log than was heard of? */
+/* Checks whether the log has more than was received. */
 static void look_up(struct shard *shard)
 {
     shard->is_due = false;
-    ask(shard, shard_order_last(shard->order), SL_ID_MAX); /* no memory: the next period comes */
+    ask(shard, shard_order_last(shard->order), SL_ID_MAX); /* out of memory: tried again in the next
+                                                              period */
 }
 
-/* Asks for what the shard wants, unless that is under way or has to wait. */
+/* Reads what the shard wants, unless a batch is outstanding or must wait. */
 static void ask_if_wanted(struct shard *shard)
 {
     struct repair *repair = shard->repair;
@@ -170,7 +171,7 @@ static void on_retry(uv_timer_t *timer)
     arm_timer(repair);
 }
 
-/* ---- what comes back ---- */
+/* ---- replies ---- */
 
 static void batch_failed(struct shard *shard, int error, const char *why)
 {
@@ -181,9 +182,10 @@ static void batch_failed(struct shard *shard, int error, const char *why)
     log_failure(shard, why);
     if (!shard_order_wants(shard->order, &after, &to)) {
         shard->is_unsure = shard->is_unsure && error != -EBADMSG;
-        return; /* it was a look at a quiet shard; the next one follows */
+        return; /* it was the check of a quiet shard; the next one follows */
     }
-    if (error != -EBADMSG) { /* whatever is wrong with Redis passes; what the log holds does not */
+    if (error != -EBADMSG) { /* failures of Redis are temporary; damaged content of the log is
+                                not */
         ask_later(shard);
         return;
     }
@@ -200,7 +202,7 @@ static void on_batch(void *owner, const struct log_batch *batch, int error, cons
     shard->is_asked = false;
     if (batch) {
         backoff_reset(&shard->backoff);
-        shard->is_unsure = shard->is_due; /* else this is what it was looked up for */
+        shard->is_unsure = shard->is_due; /* otherwise this is what it was checked for */
         shard_order_batch(shard->order, batch, clock_monotonic_us());
         repair->callbacks.turn_end(repair->context);
     } else {
@@ -233,7 +235,7 @@ static void on_check(uv_timer_t *timer)
     }
 }
 
-/* ---- what the subscriber tells ---- */
+/* ---- callbacks of the subscriber ---- */
 
 int repair_log_end(struct repair *repair, uint32_t number, uint64_t id)
 {
@@ -285,7 +287,7 @@ static bool is_in_the_future(const struct shard *shard, const struct live_messag
     return repair_is_in_the_future(message->id, shard_order_last(shard->order));
 }
 
-/* If the clock of Redis is ahead, the log has it. */
+/* If the clock of Redis is ahead, the log has the event. */
 static void look_for_it_in_the_log(struct shard *shard, const struct live_message *message)
 {
     struct repair *repair = shard->repair;
@@ -317,7 +319,7 @@ bool repair_is_complete(const struct repair *repair, uint32_t number)
            !shard_order_wants(shard->order, &after, &to);
 }
 
-/* ---- made and freed ---- */
+/* ---- creating and freeing ---- */
 
 struct repair *repair_new(const struct repair_settings *settings,
                           const struct repair_callbacks *callbacks, void *context)

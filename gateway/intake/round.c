@@ -1,14 +1,14 @@
-/* round.c - at each node: idle -> TIME is asked -> PING is asked -> idle.
+/* round.c - for each node: idle -> TIME outstanding -> PING outstanding -> idle.
  *
- * The subscribed connections are asked for nothing else that is answered with a number, so a pong
- * is known by it; and when hearing ends the rounds do, so that no pong of a new connection ends
- * one. A TIME that was asked before hearing began is waited for, and counts for nothing.
+ * On the subscribed connections nothing else is answered with a number, so a pong is identified by
+ * it. When the subscription ends the rounds end, too, so that a pong of a new connection cannot end
+ * one. A TIME that was sent before the subscription began is waited for and ignored.
  *
- * What is waited for is the end of a millisecond by the clocks of all nodes. What a node said last,
- * and how long ago the answer came, says that it is at least so late there by now; so a round
- * begins as soon as it cannot come too early. All idle nodes begin together, so that those which
- * answer equally fast stay in step, and their rounds cost one waking. The loop's own timers count
- * whole milliseconds: hence a timerfd. */
+ * A round waits for the end of a millisecond by the clocks of all nodes. The last time reported by
+ * a node, and how long ago its answer arrived, give a lower bound of its current time; so a round
+ * begins as soon as it cannot be too early. All idle nodes begin together, so that those which
+ * answer equally fast stay in step, and their rounds cost one wake-up. The loop's own timers have a
+ * resolution of milliseconds; therefore a timerfd is used. */
 #include "gateway/intake/round.h"
 
 #include <errno.h>
@@ -25,10 +25,10 @@
 #include "src/model/id.h"
 
 enum {
-    PAUSE_US = 800,          /* from one to the next, at least: they are a millisecond apart */
-    RETRY_PAUSE_US = 100000, /* when Redis has not told its time, or cannot be asked for a pong */
-    FORESEEN_US = 10000,     /* what lies further ahead is no matter of this clock alone */
-    CLOCK_AGE_US = 1000000,  /* clocks drift apart: for so long they are taken to be alike */
+    PAUSE_US = 800,          /* minimum time between rounds, which are a millisecond apart */
+    RETRY_PAUSE_US = 100000, /* when Redis has not reported its time, or no ping can be sent */
+    FORESEEN_US = 10000,     /* an id farther ahead cannot be explained by this clock alone */
+    CLOCK_AGE_US = 1000000,  /* clocks drift: for this time they are assumed to run alike */
     SECOND_US = 1000000
 };
 
@@ -36,14 +36,14 @@ enum state { STATE_IDLE, STATE_TIME, STATE_PING };
 
 struct node {
     struct round *round;
-    uint64_t shards; /* that it has, by bit, of those that are heard; 0: there is no such node */
+    uint64_t shards; /* its shards that are received, as bits; 0: unused */
     enum state state;
-    bool is_void;              /* hearing has ended since TIME was asked */
-    uint64_t number;           /* of PING */
-    uint64_t ids_ms;           /* ids are minted by this time since TIME, or a later one */
-    uint64_t asked_us;         /* when that was */
-    uint64_t retry_us;         /* not to be asked before */
-    uint64_t time_us, told_us; /* what it said last, and when that came */
+    bool is_void;              /* the subscription has ended since TIME was sent */
+    uint64_t number;           /* of the PING */
+    uint64_t ids_ms;           /* ids minted since TIME have this time or a later one */
+    uint64_t asked_us;         /* when it was sent */
+    uint64_t retry_us;         /* do not ask before this */
+    uint64_t time_us, told_us; /* its last reported time, and when that arrived */
 };
 
 struct round {
@@ -53,17 +53,17 @@ struct round {
     struct round_callbacks callbacks;
     void *context;
     int timer_fd;
-    uv_poll_t timer; /* begins the next ones */
+    uv_poll_t timer; /* starts the next rounds */
     bool is_hearing;
     struct node nodes[SL_SHARDS_MAX];
     uint64_t number;   /* of the last PING */
-    uint64_t due_us;   /* the next ones; 0: none are */
-    uint64_t began_us; /* the last ones */
+    uint64_t due_us;   /* the next rounds; 0: none */
+    uint64_t began_us; /* the last rounds */
 };
 
 static void begin(struct round *round);
 
-/* 0: not at all. */
+/* 0: disarms it. */
 static void set_timer(struct round *round, uint64_t due_us)
 {
     struct itimerspec at = {.it_value = {.tv_sec = (time_t)(due_us / 1000000),
@@ -112,7 +112,7 @@ static bool read_time_us(const redisReply *reply, uint64_t *ret_us)
     return true;
 }
 
-/* Redis read its clock about half way between the question and the answer. */
+/* Assumes that Redis read its clock half-way between question and answer. */
 static void note_skew(const struct node *node, uint64_t redis_us)
 {
     uint64_t here_us = clock_wall_ms() * 1000 - (clock_monotonic_us() - node->asked_us) / 2;
@@ -121,7 +121,7 @@ static void note_skew(const struct node *node, uint64_t redis_us)
                here_us > redis_us ? here_us - redis_us : redis_us - here_us);
 }
 
-/* Those of its shards that another connection brings by now are for another round. */
+/* Shards that another connection delivers by now belong to another round. */
 static void ping(struct node *node)
 {
     struct round *round = node->round;
@@ -174,7 +174,8 @@ static void ask_time(struct node *node)
     }
 }
 
-/* Not asked yet: the one that had some of these shards, or a new one. NULL: all are asked. */
+/* Finds a node that is not asked yet: the one that had some of these shards, or an unused one.
+ * NULL: all are asked. */
 static struct node *find_node(struct round *round, uint64_t shards)
 {
     struct node *fresh = NULL;
@@ -192,7 +193,7 @@ static struct node *find_node(struct round *round, uint64_t shards)
     return fresh;
 }
 
-/* A shard is of one node. */
+/* A shard belongs to one node. */
 static void give_shards(struct node *node, uint64_t shards)
 {
     struct round *round = node->round;
@@ -202,7 +203,7 @@ static void give_shards(struct node *node, uint64_t shards)
     node->shards = shards;
 }
 
-/* Those of which no round is under way. */
+/* The shards without an outstanding round. */
 static uint64_t idle_shards(const struct round *round)
 {
     uint64_t shards = subscriber_heard(round->subscriber);
@@ -241,8 +242,8 @@ static void begin(struct round *round)
         begin_at(round, round->began_us + RETRY_PAUSE_US);
 }
 
-/* When the clocks of all nodes that can be asked will surely have come to `time_us`; 0: nobody
- * knows. */
+/* When the clocks of all nodes that can be asked will certainly have reached `time_us`; 0:
+ * unknown. */
 static uint64_t when_redis_has(const struct round *round, uint64_t time_us)
 {
     uint64_t now_us = clock_monotonic_us(), at_us = 0;
@@ -276,7 +277,7 @@ void round_want_later(struct round *round, uint64_t pause_ms)
         begin_at(round, round->began_us + pause_ms * 1000);
 }
 
-/* By the clock that is furthest; 0: nobody knows. */
+/* By the clock that is farthest ahead; 0: unknown. */
 static uint64_t next_second_us(const struct round *round)
 {
     uint64_t now_us = clock_monotonic_us(), latest_us = 0;

@@ -1,10 +1,9 @@
-/* shard_clocks.c - a list of what to ask for, one call under way.
+/* shard_clocks.c - a list of shards to raise, and one outstanding call.
  *
- * A round is for the shards that one Redis has, for they share its clock: all, or in a cluster
- * those of a node. A shard is to be asked when that was wanted of it, or when another of them was
- * found to be further ahead. The round ends when there is none left, and is logged then, if it has
- * changed anything. The shards of another node go by another clock: what these have says nothing of
- * them. */
+ * A round is for the shards of one Redis, because they share its clock: all, or in a cluster those
+ * of a node. A shard is asked if it must be raised, or if another one was found to be further
+ * ahead. The round ends when none is left, and is then logged if it has changed anything. The
+ * shards of another node have another clock, which is unrelated. */
 #include "gateway/intake/shard_clocks.h"
 
 #include <assert.h>
@@ -22,17 +21,20 @@
 enum {
     RETRY_MIN_MS = 100,
     RETRY_MAX_MS = 5000,
-    STEP_MIN_MS = 100, /* busy shards run a few milliseconds ahead of the clock, which is no step */
-    STEP_PAUSE_MS = 1000, /* from one time that a shard is raised to the next */
-    ROUND_LOG_MS = 60000  /* a clock that stays wrong has its shards raised every few seconds */
+    STEP_MIN_MS = 100, /* busy shards run a few milliseconds ahead of the clock, which does not mean
+                          that it was set back */
+    STEP_PAUSE_MS = 1000, /* between two raises of a shard */
+    ROUND_LOG_MS = 60000  /* a clock that stays wrong makes its shards be raised every few
+                             seconds */
 };
 
 struct shard {
-    uint64_t until_ms;   /* as was found last */
-    uint64_t time_ms;    /* that its Redis has said last */
-    uint64_t stepped_ms; /* when it was to be raised last, by the loop's clock; 0: never */
+    uint64_t until_ms;   /* as found last */
+    uint64_t time_ms;    /* last reported by its Redis */
+    uint64_t stepped_ms; /* when it was last requested to be raised, by the loop's clock; 0:
+                            never */
     bool is_behind;
-    uint64_t low; /* of a shard that is behind: the lowest that was told */
+    uint64_t low; /* for a shard that is behind: the lowest value reported */
     bool is_wanted;
     uint64_t wanted_low, wanted_high;
 };
@@ -41,20 +43,20 @@ struct shard_clocks {
     uv_timer_t timer; /* when to ask again */
     struct redis_commands *commands;
     struct metrics *metrics;
-    struct sl_meta meta; /* its number of shards is all that is needed */
+    struct sl_meta meta; /* only the number of shards is needed */
     struct shard shards[SL_SHARDS_MAX];
-    bool is_asking, has_failed; /* the last one */
-    uint32_t asked_shard;       /* the last one */
+    bool is_asking, has_failed; /* the last call */
+    uint32_t asked_shard;       /* of the last call */
     struct sl_clock_raise asked;
-    uint64_t round;          /* the shards that it is for, a bit for each; 0: there is none */
-    unsigned raised, marked; /* shards, in this round */
+    uint64_t round;          /* the shards of the current round, as bits; 0: there is none */
+    unsigned raised, marked; /* number of shards in this round */
     struct backoff backoff;
     struct log_rate failed_rate, round_rate;
 };
 
 static void ask(struct shard_clocks *clocks);
 
-/* ---- what is wanted ---- */
+/* ---- requests ---- */
 
 static void want(struct shard *shard, uint64_t low, uint64_t high)
 {
@@ -73,7 +75,7 @@ static void want_raised(struct shard_clocks *clocks, uint32_t number, uint64_t h
     want(shard, shard->is_behind && shard->low < high ? shard->low : high, high);
 }
 
-/* Of the round's; 0: none of them is ahead of its clock. */
+/* Of the shards of the round; 0: none of them is ahead of its clock. */
 static uint64_t greatest_until_ms(const struct shard_clocks *clocks)
 {
     uint64_t greatest = 0;
@@ -87,7 +89,7 @@ static uint64_t greatest_until_ms(const struct shard_clocks *clocks)
     return greatest;
 }
 
-/* The shards, a bit for each, which the Redis has that has this one. */
+/* The shards, as bits, on the same Redis as this one. */
 static uint64_t shards_beside(const struct shard_clocks *clocks, uint32_t number)
 {
     uint64_t bit = UINT64_C(1) << number, nodes[SL_SHARDS_MAX];
@@ -98,7 +100,7 @@ static uint64_t shards_beside(const struct shard_clocks *clocks, uint32_t number
         if (nodes[i] & bit)
             return nodes[i];
     }
-    return clocks->meta.is_clustered ? bit : all; /* nobody is known to have it */
+    return clocks->meta.is_clustered ? bit : all; /* its node is not known */
 }
 
 static void prepare(struct shard_clocks *clocks, uint32_t number, uint64_t low, uint64_t high)
@@ -107,8 +109,8 @@ static void prepare(struct shard_clocks *clocks, uint32_t number, uint64_t low, 
     clocks->asked = (struct sl_clock_raise){low, high, greatest_until_ms(clocks)};
 }
 
-/* Behind the one that was asked last: one that does not answer does not keep the others from it.
- * SL_SHARDS_MAX: nobody. */
+/* The next one after the last shard asked, so that a shard that does not answer does not block the
+ * others. SL_SHARDS_MAX: none. */
 static uint32_t next_wanted(const struct shard_clocks *clocks)
 {
     for (uint32_t k = 1; k <= clocks->meta.shards; k++) {
@@ -120,8 +122,8 @@ static uint32_t next_wanted(const struct shard_clocks *clocks)
     return SL_SHARDS_MAX;
 }
 
-/* A round begins with the first of its shards, whatever is wanted of the others: so of gateways
- * that ask at the same time one decides for all of them. false: there is nothing to begin with. */
+/* A round begins with its first shard, whatever is requested for the others: so of gateways that
+ * ask at the same time one decides for all of them. false: there is nothing to do. */
 static bool begin_round(struct shard_clocks *clocks)
 {
     uint32_t first = next_wanted(clocks);
@@ -143,7 +145,7 @@ static bool begin_round(struct shard_clocks *clocks)
     return true;
 }
 
-/* false: the round is over. */
+/* false: the round has ended. */
 static bool go_on(struct shard_clocks *clocks)
 {
     uint64_t until_ms = greatest_until_ms(clocks);
@@ -161,7 +163,7 @@ static bool go_on(struct shard_clocks *clocks)
     return false;
 }
 
-/* ---- asking ---- */
+/* ---- calls ---- */
 
 static void on_retry(uv_timer_t *timer)
 {
@@ -180,7 +182,8 @@ static void ask_later(struct shard_clocks *clocks, const char *why)
                  log_quote(sl_slice_str(why), room), held_back);
 }
 
-/* Ids are too far ahead of the clock of Redis for it to be raised so far. What is late stays so. */
+/* Ids are too far ahead of the clock of Redis for it to be raised that far. What is late stays
+ * late. */
 static void give_up(struct shard_clocks *clocks, const char *why)
 {
     char room[LOG_QUOTE_SIZE];
@@ -199,7 +202,7 @@ static void end_round(struct shard_clocks *clocks)
 
     if (clocks->raised + clocks->marked > 0 &&
         !log_rate_allows_in(&clocks->round_rate, ROUND_LOG_MS, clock_monotonic_ms(), &held_back))
-        clocks->raised = clocks->marked = 0; /* not told, but counted */
+        clocks->raised = clocks->marked = 0; /* not logged here, but counted */
     if (clocks->raised > 0) {
         clock_format_rfc3339(until_ms, until);
         ahead_ms = sl_database_clock_ms(time_ms, until_ms) - time_ms;
@@ -225,7 +228,7 @@ static void take(struct shard_clocks *clocks, const struct sl_clock_raised *rais
     ask(clocks);
 }
 
-/* In a cluster the node may be away: others have their turn. */
+/* In a cluster the node may be down: others are asked next. */
 static void fail(struct shard_clocks *clocks, const char *why)
 {
     want(&clocks->shards[clocks->asked_shard], clocks->asked.low, clocks->asked.high);
@@ -284,7 +287,7 @@ static void ask(struct shard_clocks *clocks)
     }
 }
 
-/* ---- what is told ---- */
+/* ---- reports ---- */
 
 void shard_clocks_begin(struct shard_clocks *clocks, const struct sl_meta *meta)
 {
@@ -318,7 +321,7 @@ static void raise_all(struct shard_clocks *clocks, uint64_t shards, uint64_t hig
     ask(clocks);
 }
 
-/* Of these shards, a bit for each. */
+/* Of these shards, as bits. */
 static uint64_t lowest_until_ms(const struct shard_clocks *clocks, uint64_t shards)
 {
     uint64_t lowest = UINT64_MAX;
@@ -373,7 +376,7 @@ void shard_clocks_whole(struct shard_clocks *clocks, uint32_t shard, uint64_t hi
     ask(clocks);
 }
 
-/* ---- made and freed ---- */
+/* ---- creating and freeing ---- */
 
 struct shard_clocks *shard_clocks_new(uv_loop_t *loop, struct redis_commands *commands,
                                       struct metrics *metrics)

@@ -1,21 +1,21 @@
-/* shard_order.c - the last id, a ring of those before it, and a list of what is held back.
+/* shard_order.c - the last id, a ring of those before it, and a list of held messages.
  *
- * Ids grow with time even across a failover, so that an id at or below the highest one is rare;
- * only then the ring is searched, from its newest end. What is older than the ring counts as never
- * passed: delivering twice is the smaller harm. But the log may be read further ahead of the live
- * channel than the ring is long, so a stretch read from it counts as passed from end to end until
- * the channel has caught up.
+ * Ids grow with time even across a failover, so an id at or below the highest one is rare; only
+ * then the ring is searched, from its newest end. Ids older than the ring count as never passed,
+ * because delivering twice is the smaller harm. But the log may be read further ahead of the live
+ * channel than the ring is long, so a range read from it counts as passed completely until the
+ * channel has caught up.
  *
- * A message that does not follow the last one, but an event before it or one that nobody has heard
- * of, shows that there may be two logs: one has lost its tail, or a former master goes on with its
- * own. (One that was stopped is heard, too: it passes what it publishes on to its former replica,
- * which is the master now.) Which of them it is that goes on only the log can prove, so it is read
- * from where they part, or from the oldest id in the ring on when that is not known; what is found
- * there and was passed is skipped. A message that is not there has never happened, and is dropped;
- * unless nothing at all is there, for then it may have been trimmed.
+ * A message that does not follow the last one, but an event before it or an unknown one, shows that
+ * there may be two logs: one has lost its tail, or a former master continues with its own. (Even a
+ * master that was stopped is received: it passes on what it publishes to its former replica, which
+ * is the master now.) Only the log can show which of them continues, so it is read from where they
+ * part, or from the oldest id in the ring if that is unknown; entries that were passed are skipped.
+ * A message that is not in the log has never happened, and is dropped; unless the log is empty
+ * there, because then it may have been trimmed.
  *
- * A batch proves that something is not in the log only when it was asked for after that was known
- * to be missing: so a batch counts as the last one when its `to` is the one wanted now. */
+ * A batch proves that something is not in the log only if it was requested after that was known to
+ * be missing: so a batch counts as the last one only if its `to` is the one wanted now. */
 #include "gateway/intake/shard_order.h"
 
 #include <assert.h>
@@ -29,25 +29,26 @@ enum { PASSED_IDS = 1024 };
 
 struct held_message {
     struct list_node node;
-    struct live_message message; /* the body is behind it */
+    struct live_message message; /* followed by the body */
 };
 
 struct shard_order {
     struct shard_order_settings settings;
     struct shard_order_callbacks callbacks;
     void *context;
-    uint64_t last;    /* event, or end of a gap, passed on; an older one while read again */
+    uint64_t last;    /* event, or end of a gap, passed on; an older one while reading again */
     uint64_t highest; /* ever passed; above `last` after a rewind */
-    bool is_guess;    /* `last` is no event: the newest one is that or an older one */
+    bool is_guess;    /* `last` is not an event: the newest event is that or an older one */
     bool is_wanting;  /* (last, wanted_to] of the log; nothing is held otherwise */
     uint64_t wanted_to;
-    bool is_proving;           /* what is wanted is to show which log goes on */
-    bool has_proof;            /* some of it has come */
-    uint64_t rewound_from;     /* `last` before that; 0: a gap has told of it, or nothing to tell */
-    uint64_t log_from, log_to; /* passed on from the log since a live message was: all of it */
+    bool is_proving;           /* the wanted range is to show which log continues */
+    bool has_proof;            /* some of it has arrived */
+    uint64_t rewound_from;     /* `last` before the rewind; 0: already reported by a gap, or nothing
+                                  to report */
+    uint64_t log_from, log_to; /* completely passed on from the log since the last live message */
     struct list held;
     size_t held_bytes;
-    size_t passed_count; /* ids ever put into `passed` */
+    size_t passed_count; /* total number of ids put into `passed` */
     uint64_t passed[PASSED_IDS];
 };
 
@@ -84,7 +85,7 @@ struct shard_order *shard_order_new(const struct shard_order_settings *settings,
     return order;
 }
 
-/* ---- held back ---- */
+/* ---- held messages ---- */
 
 static size_t held_size(const struct held_message *held)
 {
@@ -100,7 +101,7 @@ static void release_held(struct shard_order *order, struct held_message *held)
     mem_free(held);
 }
 
-/* Lets go of everything; the log has it all. The highest id; 0: nothing was held. */
+/* Drops all held messages, which are in the log. Returns the highest id; 0: none were held. */
 static uint64_t drop_held(struct shard_order *order)
 {
     uint64_t highest = 0;
@@ -197,7 +198,7 @@ static void want_missed(struct shard_order *order, uint64_t to)
     want(order, to);
 }
 
-/* Does the log go on with what was passed, or behind `from` with `id`? */
+/* Wants to know whether the log continues what was passed, or has `id` after `from`. */
 static void want_proof(struct shard_order *order, uint64_t from, uint64_t id)
 {
     order->is_proving = true;
@@ -213,8 +214,8 @@ static void tell_rewound(struct shard_order *order, uint64_t from, uint64_t to)
     tell_gap(order, from, to, GAP_REWOUND);
 }
 
-/* May this event have been missed, though it is not above the last one? What is older than all that
- * is remembered was not. */
+/* Whether this event may have been missed, though it is not above the last one. What is older than
+ * everything remembered was not. */
 static bool is_news(const struct shard_order *order, uint64_t id)
 {
     return id > oldest_passed(order) && !was_passed(order, id);
@@ -227,8 +228,8 @@ static void pass_live(struct shard_order *order, const struct live_message *mess
     order->callbacks.event(order->context, message);
 }
 
-/* Where the log is to be read from for a message that names `previous`, of another branch than the
- * last event passed. */
+/* Where to begin reading the log for a message that names `previous`, which belongs to another
+ * branch than the last event passed. */
 static uint64_t where_to_prove(const struct shard_order *order, uint64_t previous)
 {
     uint64_t oldest = oldest_passed(order);
@@ -238,7 +239,7 @@ static uint64_t where_to_prove(const struct shard_order *order, uint64_t previou
     return previous > oldest && was_passed(order, previous) ? previous : oldest;
 }
 
-/* Passes the message on, or drops it: as a duplicate, or because the log up to `proven_to` is known
+/* Passes on the message, or drops it: as a duplicate, or because the log is known up to `proven_to`
  * and does not have it. false: what comes before it is missing, and wanted now. */
 static bool pass_or_drop(struct shard_order *order, const struct live_message *message,
                          uint64_t proven_to)
@@ -272,7 +273,7 @@ bool shard_order_take(struct shard_order *order, const struct live_message *mess
     return order->is_wanting;
 }
 
-/* The newest event before is known now, from the one behind it or from the log's end. */
+/* The newest event before is known now, from the event after it or from the end of the log. */
 static void end_guess(struct shard_order *order, uint64_t newest)
 {
     order->is_guess = false;
@@ -287,7 +288,7 @@ static void end_guess(struct shard_order *order, uint64_t newest)
 void shard_order_resume(struct shard_order *order, uint64_t log_end)
 {
     if (!is_of_shard(&order->settings, log_end))
-        return; /* a guess tells nothing to whoever has passed on events before */
+        return; /* if events were passed on before, a guess adds nothing */
     if (!order->is_wanting && order->is_guess && log_end < order->last)
         end_guess(order, log_end);
     if (order->is_wanting || !is_news(order, log_end))
@@ -298,7 +299,7 @@ void shard_order_resume(struct shard_order *order, uint64_t log_end)
         want_proof(order, oldest_passed(order), log_end);
 }
 
-/* ---- from the log ---- */
+/* ---- batches of the log ---- */
 
 bool shard_order_wants(const struct shard_order *order, uint64_t *ret_after, uint64_t *ret_to)
 {
@@ -306,14 +307,13 @@ bool shard_order_wants(const struct shard_order *order, uint64_t *ret_after, uin
         return false;
     *ret_after = order->last;
     if (order->is_proving && order->last == order->rewound_from && order->last > 0)
-        *ret_after =
-            order->last - 1; /* that it is there proves that nothing behind it is trimmed */
+        *ret_after = order->last - 1; /* finding it proves that nothing after it was trimmed */
     *ret_to = order->wanted_to;
     return true;
 }
 
-/* All that was wanted has been passed on or told as a gap: what was held back follows, until it
- * shows that something else is missing. */
+/* Everything wanted has been passed on or reported as a gap: held messages follow, until it turns
+ * out that something else is missing. */
 static void let_go(struct shard_order *order, uint64_t proven_to)
 {
     struct list_node *first;
@@ -331,7 +331,7 @@ static void let_go(struct shard_order *order, uint64_t proven_to)
     }
 }
 
-/* The log proves nothing: the first message that is held is believed. */
+/* The log proves nothing: trusts the first held message. */
 static void believe_held(struct shard_order *order)
 {
     struct list_node *first = list_first(&order->held);
@@ -340,8 +340,8 @@ static void believe_held(struct shard_order *order)
         order->wanted_to = LIST_OWNER(first, struct held_message, node)->message.previous;
 }
 
-/* The log does not have what the first message that is held names: nor that one? true: it is asked.
- */
+/* The log does not have what the first held message names: asks whether it has the message itself.
+ * true: the log is asked. */
 static bool asks_for_held(struct shard_order *order)
 {
     struct list_node *first = list_first(&order->held);
@@ -353,7 +353,7 @@ static bool asks_for_held(struct shard_order *order)
     return true;
 }
 
-/* Where the wanted stretch ends nothing more is to be had of it. */
+/* The end of the wanted range was reached, and the rest of it cannot be had. */
 static void end_stretch(struct shard_order *order, enum gap_reason reason)
 {
     if (order->is_proving && order->has_proof) {
@@ -417,7 +417,7 @@ void shard_order_batch(struct shard_order *order, const struct log_batch *batch,
     uint64_t last = order->last;
 
     if (batch->after > last)
-        return; /* asked for before a rewind: it begins too late */
+        return; /* requested before a rewind: it begins too late */
     order->has_proof = order->has_proof || batch->count > 0;
     for (size_t i = 0; i < batch->count; i++)
         take_entry(order, &batch->entries[i], now_us);

@@ -1,18 +1,18 @@
-/* subscriber.c - one session, taken through its steps by what Redis answers.
+/* subscriber.c - a session whose steps are driven by the answers of Redis.
  *
  *     down -> find -> connect -> role -> alone -> meta, log end (per shard) -> subscribe -> hearing
  *      ^                                                                                      |
  *      +-------------------------------------- any failure -----------------------------------+
  *
- * A step sends its command and waits for the reply; steps with nothing to say are passed over. The
- * session (gateway/redis/redis_session.h) keeps the time that the steps may take, and asks whether
- * Redis is still there; the timer says when to try again. With sentinels, `find` asks them for the
- * master, and `role` whether it is one; `alone` asks whether it is a node of a cluster. When a
- * sentinel says later that the master was replaced, the old one, which may live on for a while, is
- * left for the new one without asking anybody.
+ * A step sends its command and waits for the reply; unnecessary steps are skipped. The session
+ * (gateway/redis/redis_session.h) limits the time for the steps, and later checks whether Redis is
+ * alive; the timer says when to try again. With sentinels, `find` asks them for the master, and
+ * `role` checks that it is one; `alone` checks that it is not a node of a cluster. When a sentinel
+ * announces later that the master was replaced, the old one, which may run for a while, is left for
+ * the new one without further questions.
  *
- * Redis may be back at any time, and nobody is served before we have found out: so the pause
- * between two tries ends at a second, which costs Redis next to nothing. */
+ * Redis may be back at any time, and clients are not served before it is found: so the delay
+ * between two attempts is at most a second, which costs Redis next to nothing. */
 #include "gateway/intake/subscriber.h"
 
 #include <assert.h>
@@ -45,11 +45,11 @@
 
 enum { RETRY_MIN_MS = 100, RETRY_MAX_MS = 1000 };
 
-/* Its commands are few; the longest names the channels of all shards. */
+/* Its commands are few; the longest contains the channels of all shards. */
 enum { UNSENT_MAX_BYTES = 64 * 1024 };
 
 enum step {
-    STEP_DOWN, /* waiting to try again */
+    STEP_DOWN, /* waiting for the next attempt */
     STEP_FIND,
     STEP_CONNECT,
     STEP_ROLE,
@@ -61,7 +61,8 @@ enum step {
 };
 
 struct subscriber {
-    struct cluster_subscriber *cluster; /* of a cluster: that, and nothing of what follows */
+    struct cluster_subscriber *cluster; /* for a cluster this is used, and nothing of what
+                                           follows */
     uv_timer_t timer;                   /* when to try again */
     struct subscriber_callbacks callbacks;
     void *context;
@@ -72,25 +73,27 @@ struct subscriber {
     char address_text[SL_REDIS_ADDRESS_TEXT_SIZE];
 
     struct master_finder *finder; /* NULL: no sentinels */
-    struct master_watch *watch;   /* the same */
-    bool was_told;                /* by a sentinel, that `address.endpoint` is the master now */
+    struct master_watch *watch;   /* NULL: no sentinels */
+    bool was_told;                /* a sentinel has announced that `address.endpoint` is the master
+                                     now */
     struct redis_session *session;
 
     enum step step;
-    struct sl_call call;  /* of the step */
-    uint32_t asked_shard; /* whose meta, or end of log, is being asked for */
+    struct sl_call call;  /* of the current step */
+    uint32_t asked_shard; /* whose meta or end of log is being read */
     struct sl_meta meta;  /* of shard 0 */
     uint64_t clock_until_ms[SL_SHARDS_MAX];
-    uint32_t confirmed; /* channels that Redis has confirmed */
+    uint32_t confirmed; /* channels confirmed by Redis */
     uint32_t shards;    /* of the last subscription; 0: none yet */
     uint32_t messages;  /* in this turn */
-    bool has_pong;      /* the same */
-    uint64_t pinged;    /* by subscriber_ping(), not answered yet; 0: nothing is */
+    bool has_pong;      /* in this turn */
+    uint64_t pinged;    /* number of the outstanding subscriber_ping(); 0: none */
     struct message_rate rate;
     bool is_busy; /* by the rate, at the end of the last turn */
 
     struct backoff backoff;
-    char logged_reason[FAILURE_TEXT_SIZE]; /* why it is down, as logged last; empty: it was not */
+    char logged_reason[FAILURE_TEXT_SIZE]; /* why it is down, as logged last; empty: it is not
+                                              down */
     struct log_rate dropped_rate;
 };
 
@@ -161,7 +164,8 @@ static void ask_role(struct subscriber *subscriber)
         send_call(subscriber);
 }
 
-/* A node of a cluster has the keys of some shards: a database must not be made there by mistake. */
+/* A node of a cluster has only the keys of some shards: a database must not be created there by
+ * mistake. */
 static void ask_alone(struct subscriber *subscriber)
 {
     struct failure failure;
@@ -172,7 +176,7 @@ static void ask_alone(struct subscriber *subscriber)
         send_call(subscriber);
 }
 
-/* Asks for the meta of `asked_shard`: of shard 0 first, then with what it said of the others. */
+/* Reads the meta of `asked_shard`: of shard 0 first, then of the others with its result. */
 static void ask_meta(struct subscriber *subscriber)
 {
     struct sl_meta wanted = subscriber->asked_shard == 0 ? sl_meta_wanted(1) : subscriber->meta;
@@ -216,7 +220,7 @@ static void begin_hearing(struct subscriber *subscriber)
     subscriber->callbacks.subscribed(subscriber->context, subscriber->shards);
 }
 
-/* Goes one step on, and over those that have nothing to say. */
+/* Goes to the next step that is necessary. */
 static void next_step(struct subscriber *subscriber)
 {
     subscriber->step++;
@@ -369,7 +373,7 @@ static bool is_string(const redisReply *reply)
     return reply->type == REDIS_REPLY_STRING;
 }
 
-/* What a subscribed connection is sent: messages, confirmations, answers to PING. */
+/* Handles what a subscribed connection receives: messages, confirmations, answers to PING. */
 static void take_push(struct subscriber *subscriber, const redisReply *reply)
 {
     struct sl_slice kind;
@@ -452,7 +456,7 @@ static void connect_session(struct subscriber *subscriber)
     redis_session_open(subscriber->session);
 }
 
-/* ---- where the master is ---- */
+/* ---- finding the master ---- */
 
 static void connect_to(struct subscriber *subscriber, const struct sl_redis_endpoint *endpoint)
 {
@@ -461,7 +465,7 @@ static void connect_to(struct subscriber *subscriber, const struct sl_redis_endp
     connect_session(subscriber);
 }
 
-/* Whoever else has a connection to the old master leaves it, too. */
+/* All other users of a connection to the old master leave it, too. */
 static void move_to(struct subscriber *subscriber, const struct sl_redis_endpoint *endpoint)
 {
     char text[SL_REDIS_ENDPOINT_TEXT_SIZE];
@@ -489,8 +493,8 @@ static void on_master_found(void *context, const struct sl_redis_endpoint *endpo
         move_to(subscriber, endpoint);
 }
 
-/* A single sentinel may be behind the others: so they are asked, and what we have is not left
- * before there is an answer. While there is nothing to leave, they are asked anyway. */
+/* A single sentinel may be behind the others: so they are all asked, and the current connection is
+ * kept until there is an answer. Without a connection they are asked anyway. */
 static void on_named(void *context, const struct sl_redis_endpoint *endpoint)
 {
     struct subscriber *subscriber = context;
@@ -505,7 +509,7 @@ static void on_news(void *context, const struct sl_sentinel_news *news)
     struct subscriber *subscriber = context;
 
     if (sl_redis_endpoint_equals(&news->new_master, &subscriber->address.endpoint))
-        return; /* another sentinel has told us before */
+        return; /* another sentinel has already announced it */
     if (sl_redis_endpoint_equals(&news->old_master, &subscriber->address.endpoint))
         move_to(subscriber, &news->new_master);
     else
@@ -521,7 +525,7 @@ static void start(struct subscriber *subscriber)
     if (subscriber->was_told) {
         struct sl_redis_endpoint endpoint = subscriber->address.endpoint;
 
-        subscriber->was_told = false; /* should it not be there, they are asked */
+        subscriber->was_told = false; /* if it is not there, the sentinels are asked */
         connect_to(subscriber, &endpoint);
         return;
     }
@@ -616,8 +620,8 @@ struct subscriber *subscriber_new(const struct subscriber_settings *settings,
     return subscriber;
 }
 
-/* Whoever calls may be one of our callbacks: what is on the stack below it stays until the loop
- * comes round. */
+/* The caller may be a callback of this subscriber: what is on the stack exists until the next turn
+ * of the loop. */
 void subscriber_free(struct subscriber *subscriber)
 {
     if (!subscriber)

@@ -1,8 +1,7 @@
-/* health.c - a note for each worker and part, behind a sequence lock.
+/* health.c - a record for each worker and part, protected by a sequence lock.
  *
- * The notes lie in the workers' slots of the metrics; nothing is kept here. Writing is rare, for a
- * note that says what stands there already is not written again. A part takes some 200 bytes of
- * each slot. */
+ * The records are in the workers' slots of the metrics. Writes are rare, because an unchanged
+ * record is not written again. A part takes about 200 bytes of each slot. */
 #include "gateway/metrics/health.h"
 
 #include <stdio.h>
@@ -34,7 +33,7 @@ static void write_slot(struct health_slot *slot, const struct health *health)
     sequence_lock_end_write(&slot->lock);
 }
 
-/* Of a slot that is being written, or was left half written by a crash, nothing is known. */
+/* If a slot is being written, or a crash left it half written, its state is unknown. */
 static void read_slot(const struct health_slot *slot, struct health *ret_health)
 {
     for (unsigned i = 0; i < READ_TRIES; i++) {
@@ -71,7 +70,7 @@ void health_forget(struct metrics *metrics)
         write_slot(&metrics->health[i], &(struct health){0});
 }
 
-/* What fails does since it first did; what works does since it did for all. */
+/* A failure lasts since it first occurred; a working part works since it did for all. */
 static bool outweighs(const struct health *health, const struct health *other)
 {
     if (health->state != other->state)

@@ -1,10 +1,10 @@
 /* gateway/metrics/health.h - which parts of this server work, since when, and why one does not.
  *
- * Each worker, the intake process, and the one that fetches keys, notes what it finds in its slot of the metrics, which all
- * processes share; whoever is asked reads the slots of all. A part fails when it does for any of
- * them. Of what fails beyond one worker (writes are refused, tasks wait, the archive is away)
- * worker 0 alone knows; the others leave it open. One writer a slot; a reader never sees half of a
- * note. */
+ * Each worker, the intake process, and the process that fetches keys record their state in their
+ * slot of the metrics, which all processes share; readers combine all slots. A part fails if it
+ * fails for any of them. State that does not concern a single worker (writes are refused, tasks
+ * wait, the archive is away) is recorded only by worker 0; the others leave it unknown. Each slot
+ * has one writer; readers never see a partial record. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,17 +17,17 @@ struct metrics;
 struct metrics_board;
 
 enum health_part {
-    HEALTH_STREAMS, /* live events come, and the log can be read */
-    HEALTH_READS,   /* of the API */
-    HEALTH_WRITES,  /* of the API: Redis takes them */
-    HEALTH_TASKS,   /* somebody runs them */
+    HEALTH_STREAMS, /* live events arrive, and the log can be read */
+    HEALTH_READS,   /* by the API */
+    HEALTH_WRITES,  /* by the API: Redis accepts them */
+    HEALTH_TASKS,   /* tasks are run */
     HEALTH_ARCHIVE,
-    HEALTH_SHARDS, /* of a cluster: the live channels of all are heard, in both ways */
+    HEALTH_SHARDS, /* of a cluster: the live channels of all shards are received, in both ways */
     HEALTH_KEYS,   /* those of identity providers are fetched */
     HEALTH_PART_COUNT
 };
 
-/* A part is as the highest of what the workers say. */
+/* A part has the highest of the workers' states. */
 enum health_state { HEALTH_UNKNOWN, HEALTH_OFF, HEALTH_OK, HEALTH_FAILING };
 
 enum { HEALTH_WHY_SIZE = 200 };
@@ -35,7 +35,7 @@ enum { HEALTH_WHY_SIZE = 200 };
 struct health {
     enum health_state state;
     uint64_t since_ms;         /* Unix time; 0: HEALTH_UNKNOWN */
-    char why[HEALTH_WHY_SIZE]; /* empty, but for HEALTH_FAILING */
+    char why[HEALTH_WHY_SIZE]; /* empty unless HEALTH_FAILING */
 };
 
 struct health_slot {
@@ -43,19 +43,19 @@ struct health_slot {
     struct health health;
 };
 
-/* `why` is a sentence for HEALTH_FAILING, cut where it is too long; else not looked at. `now_ms`:
- * Unix time. Also sets the gauge. true: the state has changed. */
+/* `why` is a sentence for HEALTH_FAILING, truncated if too long; otherwise ignored. `now_ms`: Unix
+ * time. Also sets the gauge. true: the state has changed. */
 bool health_set(struct metrics *metrics, enum health_part part, enum health_state state,
                 const char *why, uint64_t now_ms);
 
-/* The worker is dead: what it found counts no more. */
+/* The worker has died: its state no longer counts. */
 void health_forget(struct metrics *metrics);
 
-/* As all workers find the part. */
+/* Combines the state of the part over all workers. */
 void health_read(const struct metrics_board *board, enum health_part part,
                  struct health *ret_health);
 
-/* A JSON object: by part `state`, `since_ms` and `why`, the last two or one of them null.
- * `with_reasons`: why a part fails may be told, which names hosts, paths and the words of Redis or
- * the archive; otherwise `why` says where it is told. */
+/* A JSON object: for each part `state`, `since_ms` and `why`, the last two may be null.
+ * `with_reasons`: show why a part fails, which may contain hosts, paths and messages of Redis or
+ * the archive; otherwise `why` says where the reason is shown. */
 void health_print(const struct metrics_board *board, bool with_reasons, struct buffer *ret_json);

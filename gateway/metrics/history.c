@@ -1,8 +1,7 @@
-/* history.c - one struct behind a sequence lock, and how it is printed.
+/* history.c - one struct protected by a sequence lock, and its output as JSON.
  *
- * Who reads copies all of it, and prints the copy: some 80 kB for a question, and the writer waits
- * for nobody. A writer that was stopped in the middle leaves nothing to read: then nothing is
- * known. */
+ * Readers copy all of it, about 80 kB, and print the copy; the writer never waits. If the writer
+ * was stopped in the middle of a write, nothing is known. */
 #include "gateway/metrics/history.h"
 
 #include <inttypes.h>
@@ -61,7 +60,7 @@ struct history_state *history_read(const struct history *history)
             return copy;
     }
     if (copy)
-        memset(copy, 0, sizeof(*copy)); /* the writer was stopped while it wrote */
+        memset(copy, 0, sizeof(*copy)); /* the writer was stopped while writing */
     return copy;
 }
 

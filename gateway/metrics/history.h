@@ -1,9 +1,9 @@
-/* gateway/metrics/history.h - the verdict, what happened lately, and samples of the last 15
- * minutes, in memory that all processes share.
+/* gateway/metrics/history.h - the verdict, recent incidents, and samples of the last 15 minutes, in
+ * memory shared by all processes.
  *
- * The parent writes, once or twice a second, and workers read: so all of it outlives any of them.
- * It ends with the parent; one that takes over begins anew, and notes so. A reader never sees half
- * of it. Bounded: some 80 kB. */
+ * The parent writes once or twice a second, and workers read. So the history outlives the workers
+ * but ends with the parent; one that takes over begins a new history, and records that. Readers
+ * never see a partial write. Its size is fixed, about 80 kB. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,7 +18,7 @@ enum {
     HISTORY_INCIDENTS = 100
 };
 
-/* name, and how it is printed, in this order; docs/operating.md says what they are */
+/* name and printed name, in this order; described in docs/operating.md */
 #define HISTORY_FIELDS(FIELD)                                                                      \
     FIELD(EVENTS_IN, "events_in")                                                                  \
     FIELD(EVENTS_OUT, "events_out")                                                                \
@@ -47,35 +47,35 @@ struct sample {
 };
 
 struct incident {
-    uint64_t number;             /* from 1 on */
-    uint64_t began_ms, ended_ms; /* Unix time; 0: it goes on */
+    uint64_t number;             /* numbered from 1 */
+    uint64_t began_ms, ended_ms; /* Unix time; 0: not over yet */
     uint64_t changed_ms;
-    enum verdict_level level;     /* the highest that it had */
-    const char *name;             /* of the part, or what happened; a constant of the program */
-    char text[VERDICT_TEXT_SIZE]; /* when it was worst */
+    enum verdict_level level;     /* the highest level that it reached */
+    const char *name;             /* of the part, or what happened; a string constant */
+    char text[VERDICT_TEXT_SIZE]; /* at its worst */
     char consequence[VERDICT_TEXT_SIZE];
 };
 
 struct verdict_line {
     enum verdict_level level;
     enum verdict_part part;
-    bool is_over;      /* and lately */
+    bool is_over;      /* ended recently */
     uint64_t since_ms; /* Unix time */
     char text[VERDICT_TEXT_SIZE];
 };
 
-/* What is shared. Rings: the newest of `n` is at n % size - 1. */
+/* The shared data. In rings, the newest of `n` is at n % size - 1. */
 struct history_state {
-    uint64_t looked_ms; /* Unix time; 0: not yet */
+    uint64_t looked_ms; /* Unix time of the last check; 0: none yet */
     enum verdict_level level;
     uint64_t since_ms;
     char text[VERDICT_TEXT_SIZE];
-    unsigned
-        line_count; /* the worst first, and what goes on before what is over; none: all is well */
+    unsigned line_count; /* the worst first, and current ones before those that are over; none: all
+                            is well */
     struct verdict_line lines[VERDICT_PARTS];
-    uint64_t incident_count; /* ever */
+    uint64_t incident_count; /* total number */
     struct incident incidents[HISTORY_INCIDENTS];
-    uint64_t sample_count; /* ever */
+    uint64_t sample_count; /* total number */
     struct sample samples[HISTORY_SAMPLES];
 };
 
@@ -85,21 +85,20 @@ struct history;
 struct history *history_new(void);
 void history_free(struct history *history);
 
-/* The writer's: what it changes between the two is seen as one. */
+/* For the writer: readers see all changes between the two calls at once. */
 struct history_state *history_begin(struct history *history);
 void history_end(struct history *history);
 
-/* A copy, to be freed by mem_free(). NULL: out of memory. */
+/* Returns a copy, to be freed by mem_free(). NULL: out of memory. */
 struct history_state *history_read(const struct history *history);
 
-/* What is printed is found this long after the parent looked last; longer ago it is not believed.
- */
+/* A verdict older than this since the parent's last check is not trusted. */
 enum { HISTORY_STALE_MS = 10000 };
 
-/* "verdict":{...} */
+/* Prints "verdict":{...} */
 void history_print_verdict(const struct history_state *state, uint64_t now_ms,
                            struct buffer *ret_json);
-/* "incidents":[...],"samples":[...], the oldest first: what is newer than `since_ms`, or has
+/* Prints "incidents":[...],"samples":[...], the oldest first: those newer than `since_ms`, or
  * changed since then. */
 void history_print_past(const struct history_state *state, uint64_t since_ms,
                         struct buffer *ret_json);

@@ -1,8 +1,8 @@
-/* metrics.c - a row of slots in one anonymous mapping that is shared across fork().
+/* metrics.c - an array of slots in an anonymous mapping that is shared across fork().
  *
- * Reading adds up all slots, without a lock: numbers that belong together may be from slightly
- * different moments. The table is expanded once for each thing that is printed (Prometheus text,
- * JSON, the manual). Memory is fixed when the board is made: slots times numbers. */
+ * Reading adds up all slots without a lock, so related numbers may be from slightly different
+ * moments. The table is expanded once for each output (Prometheus text, JSON, the manual). The
+ * memory is fixed at creation: slots times numbers. */
 #include "gateway/metrics/metrics.h"
 
 #include <assert.h>
@@ -14,7 +14,8 @@
 struct metrics_board {
     size_t bytes; /* of the mapping */
     unsigned workers;
-    struct metrics slots[]; /* the workers', the supervisor's, that of the intake, of who fetches keys */
+    struct metrics slots[]; /* of the workers, the supervisor, the intake process, and the process
+                               that fetches keys */
 };
 
 static const uint64_t bucket_bounds_us[METRIC_BUCKET_COUNT - 1] = {
@@ -247,7 +248,7 @@ static uint64_t shard_sum(const struct metrics_board *board, enum metric_of_shar
     return sum;
 }
 
-/* Of shard 0 always, so that the family is there from the start. */
+/* Always prints shard 0, so that the family is present from the start. */
 static void print_shards(const struct metrics_board *board, enum metric_of_shard metric,
                          struct buffer *text)
 {

@@ -1,10 +1,9 @@
-/* gateway/metrics/metrics.h - numbers about this server, in memory that all processes share.
+/* gateway/metrics/metrics.h - numbers about this server, in memory shared by all processes.
  *
- * Each worker counts in a slot of its own, and so do the supervisor, the intake process and the
- * one that fetches keys; whoever
- * is asked adds them up. Every number has one writer, so counting takes no lock and no locked
- * instruction. The slot of a crashed worker keeps its totals and loses its gauges.
- * metrics_table.def has a row per number. */
+ * Each worker counts in its own slot, and so do the supervisor, the intake process and the process
+ * that fetches keys; readers add them up. Every number has one writer, so counting needs no lock
+ * and no locked instruction. After a crash a worker's slot keeps its totals and loses its gauges.
+ * metrics_table.def has a row for each number. */
 #pragma once
 
 #include <stdatomic.h>
@@ -48,7 +47,7 @@ enum metric_of_shard {
     METRIC_SHARD_COUNT
 };
 
-/* 1, 2, 5, 10, ... microseconds up to 10 s, and whatever takes longer. */
+/* 1, 2, 5, 10, ... microseconds up to 10 s, and one for everything longer. */
 enum { METRIC_BUCKET_COUNT = 23 };
 
 struct metric_distribution {
@@ -56,7 +55,7 @@ struct metric_distribution {
     _Atomic uint64_t sum_us;
 };
 
-/* One writer's numbers. Only the functions below look inside. */
+/* The numbers of one writer. Use only the functions below. */
 struct metrics {
     _Alignas(64) _Atomic uint64_t values[METRIC_COUNT];
     struct metric_distribution histograms[METRIC_HISTOGRAM_COUNT];
@@ -66,43 +65,44 @@ struct metrics {
 
 struct metrics_board; /* all slots */
 
-/* A board for `workers` slots in memory that fork() shares. NULL: out of memory. */
+/* A board with `workers` slots in memory that fork() shares. NULL: out of memory. */
 struct metrics_board *metrics_board_new(unsigned workers);
 void metrics_board_free(struct metrics_board *board);
 
 unsigned metrics_workers(const struct metrics_board *board);
 struct metrics *metrics_slot(struct metrics_board *board, unsigned worker);
-/* To look at. */
+/* A slot for reading. */
 const struct metrics *metrics_read_slot(const struct metrics_board *board, unsigned worker);
 struct metrics *metrics_supervisor(struct metrics_board *board);
 struct metrics *metrics_intake(struct metrics_board *board);
 const struct metrics *metrics_read_intake(const struct metrics_board *board);
-/* Of the process that fetches keys. */
+/* The slot of the process that fetches keys. */
 struct metrics *metrics_keys(struct metrics_board *board);
 const struct metrics *metrics_read_keys(const struct metrics_board *board);
 
-/* Once its worker is dead: gauges to 0, counters stay. */
+/* After the death of its worker: sets gauges to 0, keeps counters. */
 void metrics_slot_reset_gauges(struct metrics *metrics);
 
-/* Of the workers, where there is a line for each. */
+/* The sum over the workers, for numbers with a line for each. */
 uint64_t metrics_sum(const struct metrics_board *board, enum metric metric);
 
-/* How often it took up to each bound, for all processes together; returns how long all of them took
- * together, in microseconds. */
+/* Fills how many observations were up to each bound, for all processes together. Returns the sum of
+ * all durations, in microseconds. */
 uint64_t metrics_times(const struct metrics_board *board, enum metric_histogram histogram,
                        uint64_t ret_times[static METRIC_BUCKET_COUNT]);
-/* Of the last bucket, which has none: that of the bucket before. */
+/* For the last bucket, which has no bound: that of the bucket before. */
 uint64_t metric_bucket_bound_us(unsigned bucket);
 
-/* Everything in Prometheus' text format 0.0.4, numbers that are 0 too. */
+/* Prints everything in Prometheus' text format 0.0.4, including zeros. */
 void metrics_print(const struct metrics_board *board, struct buffer *ret_text);
 
-/* The same as members of a JSON object, for status.h: `metrics`, by family a number, an array (of
- * workers, or of shards), or an object by the values of the labels ("filter/sse"); `histograms`, by
- * family the sum in seconds and how many there are up to each of `bounds` and beyond the last. */
+/* Prints the same as members of a JSON object, for status.h: `metrics`, for each family a number,
+ * an array (of workers, or of shards), or an object by the values of the labels ("filter/sse");
+ * `histograms`, for each family the sum in seconds, and the counts up to each of `bounds` and
+ * beyond the last. */
 void metrics_print_json(const struct metrics_board *board, struct buffer *ret_json);
 
-/* The families as mdoc(7) list items, for sluiced(8). */
+/* Prints the families as mdoc(7) list items, for sluiced(8). */
 void metrics_print_manual(struct buffer *ret_text);
 
 static inline uint64_t metric_get(const struct metrics *metrics, enum metric metric)
@@ -131,12 +131,12 @@ static inline void metric_sub(struct metrics *metrics, enum metric metric, uint6
     metric_set(metrics, metric, metric_get(metrics, metric) - n);
 }
 
-/* The row `index` rows behind `first`: where a family has a row per value of some enum. */
+/* The row at `index` after `first`, for families with a row for each value of an enum. */
 static inline enum metric metric_at(enum metric first, unsigned index)
 {
     return (enum metric)((unsigned)first + index);
 }
 
-/* Notes that something took `us` microseconds, `times` times. */
+/* Records that something took `us` microseconds, `times` times. */
 void metric_observe(struct metrics *metrics, enum metric_histogram histogram, uint64_t us,
                     uint64_t times);

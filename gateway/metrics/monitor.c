@@ -1,8 +1,8 @@
 /* monitor.c - a condition for each part of the verdict, each with its incident.
  *
- * A condition is trouble or it is not; when it becomes so an incident begins, and the totals of
- * then are kept to tell at its end what came of it. For ten seconds more that is counted on, for
- * what a silent Redis held back comes behind it. */
+ * When a condition becomes bad an incident begins, and the current totals are stored, from which
+ * its consequences are computed at the end. Counting continues for ten seconds after the end,
+ * because what a silent Redis held back arrives then. */
 #include "gateway/metrics/monitor.h"
 
 #include <stdio.h>
@@ -16,11 +16,11 @@ enum { SETTLE_MS = 10000 };
 struct condition {
     enum verdict_level level;
     uint64_t since_ms;
-    uint64_t over_ms;  /* as the last finding said */
+    uint64_t over_ms;  /* as in the last finding */
     uint64_t weight;   /* of the incident's text */
-    uint64_t grown_ms; /* when it became greater last */
-    uint64_t incident; /* number; 0: there is none to go on with */
-    uint64_t ended_ms; /* when it was well again; 0: it is not */
+    uint64_t grown_ms; /* when it last increased */
+    uint64_t incident; /* its number; 0: there is no current incident */
+    uint64_t ended_ms; /* when it became well again; 0: it is not */
     struct reading_totals before;
 };
 
@@ -29,9 +29,9 @@ struct monitor {
     struct readings *readings;
     struct condition conditions[VERDICT_PARTS];
     uint64_t well_since_ms;
-    uint64_t sampled;      /* the last period of HISTORY_SAMPLE_MS that has a sample */
-    struct sample sample;  /* of the running one: the worst of what is no rate */
-    uint64_t lost_streams; /* by the deaths of the running incident */
+    uint64_t sampled;      /* number of the last period of HISTORY_SAMPLE_MS that has a sample */
+    struct sample sample;  /* of the current period: the worst values, for what is not a rate */
+    uint64_t lost_streams; /* by the deaths of the current incident */
 };
 
 struct monitor *monitor_new(const struct metrics_board *board, const struct slow_board *slow_board,
@@ -76,7 +76,7 @@ static struct incident *add_incident(struct history_state *state, enum verdict_l
     return incident;
 }
 
-/* NULL: newer ones have its place. */
+/* NULL: it was overwritten by newer ones. */
 static struct incident *find_incident(struct history_state *state, uint64_t number)
 {
     struct incident *incident = &state->incidents[(number - 1) % HISTORY_INCIDENTS];
@@ -112,7 +112,7 @@ static void say_lost(struct consequence *consequence, uint64_t repaired, uint64_
                              VERDICT_TEXT_SIZE - consequence->size, ", nothing lost");
 }
 
-/* What the part is to blame for. */
+/* Adds the consequences of the condition to the text. */
 static void say_consequence(const struct monitor *monitor, enum verdict_part part,
                             const struct reading_totals *now, const struct reading_totals *before,
                             char ret_text[static VERDICT_TEXT_SIZE])
@@ -170,7 +170,7 @@ static void begin(struct monitor *monitor, struct history_state *state, enum ver
     struct incident *incident = find_incident(state, condition->incident);
 
     condition->since_ms = finding->began_ms ? finding->began_ms : now_ms;
-    if (incident && condition->ended_ms) { /* it comes back */
+    if (incident && condition->ended_ms) { /* it has returned */
         condition->since_ms = incident->began_ms;
         incident->ended_ms = 0;
         incident->changed_ms = now_ms;
@@ -184,7 +184,7 @@ static void begin(struct monitor *monitor, struct history_state *state, enum ver
     condition->grown_ms = now_ms;
 }
 
-/* The incident tells how bad it was at worst. */
+/* The incident shows the worst state. */
 static void go_on(struct monitor *monitor, struct history_state *state, enum verdict_part part,
                   const struct finding *finding, uint64_t now_ms)
 {
@@ -223,7 +223,7 @@ static void end(struct monitor *monitor, struct history_state *state, enum verdi
     incident->changed_ms = now_ms;
 }
 
-/* Trouble that explains why events came from the log. */
+/* Whether there is a problem that explains why events came from the log. */
 static bool explains_repairs(const struct monitor *monitor)
 {
     static const enum verdict_part parts[] = {VERDICT_WORKERS, VERDICT_INTAKE,
@@ -236,7 +236,7 @@ static bool explains_repairs(const struct monitor *monitor)
     return false;
 }
 
-/* A note ends when no more of it has come for a while. */
+/* A note ends when nothing has been added for a while. */
 static bool has_ended(const struct condition *condition, const struct finding *finding,
                       uint64_t now_ms)
 {
@@ -291,7 +291,7 @@ static bool is_worse(const struct verdict_line *line, const struct verdict_line 
     return !line->is_over && other->is_over;
 }
 
-/* Of those that are as bad as each other as enum verdict_part has them. */
+/* Lines of the same level are sorted in the order of enum verdict_part. */
 static void sort_lines(struct history_state *state)
 {
     for (unsigned i = 1; i < state->line_count; i++) {

@@ -1,9 +1,9 @@
-/* gateway/metrics/monitor.h - looks at the server again and again, and writes down what it finds.
+/* gateway/metrics/monitor.h - checks the server regularly and records what it finds.
  *
- * For the parent: a look twice a second takes readings, holds them against the limits, and keeps
- * the history that workers show: what is wrong since when, an incident for each trouble from its
- * begin to its end with what came of it, and a sample each five seconds. Trouble that comes back
- * within ten seconds is the same incident. */
+ * For the parent: twice a second it takes readings, compares them with the limits, and updates the
+ * history that workers show: what is wrong since when, an incident for each problem with its begin,
+ * end and consequences, and a sample every five seconds. A problem that returns within ten seconds
+ * is the same incident. */
 #pragma once
 
 #include "gateway/metrics/history.h"
@@ -12,18 +12,18 @@ enum { MONITOR_LOOK_MS = 500 };
 
 struct monitor;
 
-/* NULL: out of memory. All but the monitor itself stays the caller's. */
+/* NULL: out of memory. The other objects stay the caller's. */
 struct monitor *monitor_new(const struct metrics_board *board, const struct slow_board *slow_board,
                             struct history *history, bool has_intake);
 void monitor_free(struct monitor *monitor);
 
-/* `now_ms`: monotonic. */
+/* Makes a check. `now_ms`: monotonic. */
 void monitor_look(struct monitor *monitor, const struct reading_bounds *bounds, uint64_t now_ms,
                   uint64_t wall_ms);
 
 /* The process `name` ("Worker 1") ended, `how` ("by signal 9 (Killed)"), and with it `streams`. */
 void monitor_note_death(struct monitor *monitor, const char *name, const char *how,
                         uint64_t streams, uint64_t wall_ms);
-/* What happened, and is over. `name`: a constant. */
+/* Records something that happened and is over. `name`: a string constant. */
 void monitor_note(struct monitor *monitor, enum verdict_level level, const char *name,
                   const char *text, uint64_t wall_ms);

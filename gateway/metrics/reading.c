@@ -1,7 +1,7 @@
-/* reading.c - a ring of looks at the counters, one a second, and the differences between them.
+/* reading.c - a ring of snapshots of the counters, one each second, and their differences.
  *
- * The ring reaches back as far as the longest rate. A counter that has become smaller belongs to a
- * process that was started again, and counts as new. Memory is fixed when it is made. */
+ * The ring reaches back as far as the longest rate. A counter that has decreased belongs to a
+ * process that was restarted, and counts from 0. The memory is fixed at creation. */
 #include "gateway/metrics/reading.h"
 
 #include <ctype.h>
@@ -17,14 +17,14 @@ enum {
     GAP_REASONS = METRIC_GAPS_TOLD_LATE - METRIC_GAPS_TOLD + 1,
     REFUSALS = METRIC_HOME_REFUSED - METRIC_ADMISSION_FULL + 1,
     RISING_EVERY_MS = 5000,
-    RISING_FROM = 1000, /* events: what is less is no trouble */
+    RISING_FROM = 1000, /* events; smaller backlogs are no problem */
     GAP_MINUTES = 15
 };
 
 static const char *const token_faults[TOKEN_FAULTS] = {
-    "malformed",      "critical_header", "wrong_algorithm", "unknown_key", "no_keys_yet",
-    "bad_signature",  "expired",         "not_yet_valid",   "wrong_issuer",
-    "wrong_audience", "bad_claims",      "revoked",
+    "malformed",    "critical_header", "wrong_algorithm", "unknown_key",
+    "no_keys_yet",  "bad_signature",   "expired",         "not_yet_valid",
+    "wrong_issuer", "wrong_audience",  "bad_claims",      "revoked",
 };
 
 static const char *const gap_reasons[GAP_REASONS] = {"retention", "rewound", "redis", "unlogged",
@@ -37,7 +37,7 @@ struct look {
     uint64_t streams_refused;
     uint64_t round_trips[METRIC_BUCKET_COUNT], deliveries_us[METRIC_BUCKET_COUNT],
         matched[METRIC_BUCKET_COUNT];
-    uint64_t *cpu_us; /* by process */
+    uint64_t *cpu_us; /* for each process */
 };
 
 struct readings {
@@ -49,10 +49,11 @@ struct readings {
     uint64_t since_ms;
     struct look looks[LOOKS];
     unsigned newest;
-    uint64_t *cpu_us;                   /* of all looks */
-    uint64_t patience_ms;               /* round trips before this are told of as silence */
-    uint64_t rising_ms, risen_ms, owed; /* monotonic: since when, last looked at; what it was */
-    uint64_t gaps[GAP_REASONS];         /* as they were */
+    uint64_t *cpu_us;                   /* of all snapshots */
+    uint64_t patience_ms;               /* round trips before this are reported as silence */
+    uint64_t rising_ms, risen_ms, owed; /* monotonic: since when it grows, when it was checked last;
+                                           its last value */
+    uint64_t gaps[GAP_REASONS];         /* last values */
     uint32_t gaps_by_minute[GAP_MINUTES];
     uint64_t minute;
     uint64_t gap_ms;
@@ -101,7 +102,7 @@ void readings_note_death(struct readings *readings, const char *name, const char
     readings->death[0] = (char)toupper((unsigned char)readings->death[0]);
 }
 
-/* --- looks --- */
+/* --- snapshots --- */
 
 static const struct metrics *slot_of(const struct readings *readings, unsigned process)
 {
@@ -135,7 +136,7 @@ static const struct look *newest(const struct readings *readings)
     return &readings->looks[readings->newest];
 }
 
-/* The newest that is at least so old, or the oldest. */
+/* The newest that is at least this old, or the oldest. */
 static const struct look *look_before(const struct readings *readings, uint64_t ms)
 {
     const struct look *found = newest(readings);
@@ -155,14 +156,14 @@ static uint64_t since(uint64_t now, uint64_t then)
     return now >= then ? now - then : now;
 }
 
-/* `scale` times what came in a second; READING_UNKNOWN: there is one look yet. */
+/* `scale` times the increase per second; READING_UNKNOWN: there is only one snapshot. */
 static uint64_t rate(uint64_t now, uint64_t then, uint64_t passed_ms, uint64_t scale)
 {
     return passed_ms ? (since(now, then) * 1000 * scale + passed_ms / 2) / passed_ms
                      : READING_UNKNOWN;
 }
 
-/* The bound of the bucket in which lies what all but `spare` of the times were below. */
+/* The upper bound of the bucket that contains the slowest of all but `spare` observations. */
 static uint64_t slowest_but(const uint64_t *now, const uint64_t *then, uint64_t spare)
 {
     for (unsigned i = METRIC_BUCKET_COUNT; i-- > 0;) {
@@ -210,7 +211,7 @@ static void read_processes(struct readings *readings, struct reading *reading)
         health_read(board, (enum health_part)i, &reading->health[i]);
 }
 
-/* What was asked while Redis was silent is told of as that, and not once more as slow answers. */
+/* Requests made while Redis was silent are reported as that, and not again as slow answers. */
 static void read_redis(struct readings *readings, uint64_t now_ms, struct reading *reading)
 {
     const struct look *now = newest(readings), *then;
@@ -386,7 +387,7 @@ static void read_totals(const struct readings *readings, struct reading_totals *
     totals->fallen_behind = metrics_sum(board, METRIC_FALLEN_BEHIND);
     totals->too_slow = metrics_sum(board, METRIC_DISCONNECTS_TOO_SLOW);
     totals->queues_dropped = metrics_sum(board, METRIC_EVENT_BYTES_EXCEEDED);
-    totals->repaired = 0; /* each worker gets them all */
+    totals->repaired = 0; /* every worker repairs all of them */
     for (unsigned i = 0; i <= readings->workers; i++) {
         uint64_t repaired = metric_get(slot_of(readings, i), METRIC_EVENTS_REPAIRED);
 

@@ -1,7 +1,7 @@
-/* slow_board.c - a list for each worker behind a sequence lock.
+/* slow_board.c - a list for each worker, protected by a sequence lock.
  *
- * A list is kept in order while it is made, by insertion, for it is short. Memory is fixed when the
- * board is made: some 2.7 kB a worker. */
+ * A list is kept sorted by insertion, because it is short. The memory is fixed at creation: about
+ * 2.7 kB for each worker. */
 #include "gateway/metrics/slow_board.h"
 
 #include <assert.h>

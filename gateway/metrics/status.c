@@ -6,7 +6,7 @@
 #include "gateway/metrics/health.h"
 #include "gateway/metrics/history.h"
 
-/* Whose a stream is, and what it asks for, is for operators alone. */
+/* The subject of a stream and its filter are shown to operators only. */
 static void print_private(const char *text, bool is_shown, struct buffer *json)
 {
     if (is_shown)

@@ -1,5 +1,5 @@
-/* gateway/metrics/stream_kind.h - which streams there are and in which formats they come: what
- * streams are counted and listed by. The rows of metrics_table.def are in the same order. */
+/* gateway/metrics/stream_kind.h - the kinds and formats of streams, by which streams are counted
+ * and listed. The rows of metrics_table.def are in the same order. */
 #pragma once
 
 enum stream_kind {
@@ -10,13 +10,13 @@ enum stream_kind {
     STREAM_COUNTS,
     STREAM_TRENDS,
     STREAM_MANY,
-    STREAM_PAST_COUNTS /* an answer that ends, asked for as a stream is; in no metric */
+    STREAM_PAST_COUNTS /* a response that ends, requested like a stream; in no metric */
 };
 
 enum stream_format { FORMAT_WEBSOCKET, FORMAT_NDJSON, FORMAT_DELIMITED, FORMAT_SSE, FORMAT_COUNT };
 
-/* How the bytes of a stream are compressed: by deflate, which is permessage-deflate on a WebSocket
- * and gzip on HTTP, or as frames of zstd, by themselves or with a dictionary. */
+/* How a stream is compressed: by deflate, which is permessage-deflate on a WebSocket and gzip on
+ * HTTP, or as zstd frames, each by itself or with a dictionary. */
 enum stream_encoding {
     ENCODING_NONE,
     ENCODING_DEFLATE,

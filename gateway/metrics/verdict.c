@@ -1,7 +1,7 @@
-/* verdict.c - a function for each part, which holds a reading against its limits.
+/* verdict.c - a function for each part, which compares a reading with its limits.
  *
- * They keep nothing: what a part was like before is the monitor's. A sentence is cut where it is
- * too long. */
+ * The functions have no state; the monitor knows the earlier state of a part. A sentence that is
+ * too long is truncated. */
 #include "gateway/metrics/verdict.h"
 
 #include <stdarg.h>
@@ -17,7 +17,7 @@ enum {
     VERY_SLOW_US = 500000,
     DEATH_RECENT_MS = 20000,
     GAP_RECENT_MS = 15 * 60000,
-    START_MS = 5000, /* until Redis must have been reached */
+    START_MS = 5000, /* the time within which Redis must be reached */
     RISING_MS = 30000,
     BUSY_MILLI = 800,
     VERY_BUSY_MILLI = 950,
@@ -110,7 +110,7 @@ static void judge_death(const struct reading *reading, struct finding *finding)
 {
     finding->began_ms = reading->death_ms;
     finding->over_ms = reading->back_ms;
-    finding->weight = reading->back_ms ? 1 : 0; /* what is told of it in the end */
+    finding->weight = reading->back_ms ? 1 : 0; /* it is mentioned at the end */
     if (reading->back_ms)
         find(finding, VERDICT_WARNING, "%s; it was started again, and was ready after %s.",
              reading->death, seconds(reading->back_ms - reading->death_ms).text);
@@ -181,7 +181,7 @@ static void judge_slowness(const struct reading *reading, struct finding *findin
 
 /* --- parts of the server --- */
 
-/* What Redis says first is the kind of its error, and names nobody. */
+/* The first words of an error of Redis are its kind, which names nobody. */
 static const char *why_not_written(const struct health *health)
 {
     static const struct {
@@ -215,7 +215,7 @@ static void judge_health(const struct reading *reading, enum health_part part,
     find(finding, level, "%s%s.", words, part == HEALTH_WRITES ? why_not_written(health) : "");
 }
 
-/* The process that fetches says first when it never got any. */
+/* The process that fetches keys reports first if it never got any. */
 static const char *words_of_keys(const struct reading *reading)
 {
     return strncmp(reading->health[HEALTH_KEYS].why, "no keys", strlen("no keys")) == 0

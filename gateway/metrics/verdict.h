@@ -1,4 +1,4 @@
-/* gateway/metrics/verdict.h - what is wrong with the server now, in words, from limits.
+/* gateway/metrics/verdict.h - what is wrong with the server, in words, determined by limits.
  *
  *     part                 warning                      critical
  *     redis_silent         0.4 s without an answer      2 s, or a worker does not hear it
@@ -8,19 +8,19 @@
  *     behind               a stream is 5 s behind       30 s
  *     owed                 it has grown for 30 s
  *     cpu                  a process uses 80 % of a core            95 %
- *     memory               80 % of a bound              95 %
- *     gaps                 one was told of in the last 15 minutes
- *     tokens, refusals     one a second is refused
+ *     memory               80 % of a limit              95 %
+ *     gaps                 one was reported in the last 15 minutes
+ *     tokens, refusals     one per second is refused
  *
- * Each part has one sentence: who, how much, and what it needs. It names no host, no path and
- * nobody, so that everybody may read it. */
+ * Each part has one sentence: what is affected, how much, and what it needs. It contains no host,
+ * path or name, so that everybody may read it. */
 #pragma once
 
 #include "gateway/metrics/reading.h"
 
 enum verdict_level {
     VERDICT_OK,
-    VERDICT_NOTE, /* an incident, and no trouble */
+    VERDICT_NOTE, /* an incident that is not a problem */
     VERDICT_WARNING,
     VERDICT_CRITICAL
 };
@@ -44,7 +44,7 @@ enum verdict_part {
     VERDICT_TASKS,
     VERDICT_ARCHIVE,
     VERDICT_KEYS,
-    VERDICT_CATCHING_UP, /* notes, from here on */
+    VERDICT_CATCHING_UP, /* the following are notes */
     VERDICT_REPAIRED,
     VERDICT_PARTS
 };
@@ -53,17 +53,17 @@ enum { VERDICT_TEXT_SIZE = 240, VERDICT_VERY_LATE_MS = 30000 };
 
 struct finding {
     enum verdict_level level;
-    uint64_t weight;   /* the greater, the worse; of findings of the same part and level */
-    uint64_t began_ms; /* Unix time, where it is known; 0: when it was found */
-    uint64_t over_ms;  /* Unix time when what it is about was over; 0: it goes on */
-    char text[VERDICT_TEXT_SIZE]; /* empty: VERDICT_OK */
+    uint64_t weight;   /* greater is worse; compares findings of the same part and level */
+    uint64_t began_ms; /* Unix time, if known; 0: when it was found */
+    uint64_t over_ms;  /* Unix time when its cause was over; 0: not yet */
+    char text[VERDICT_TEXT_SIZE]; /* empty for VERDICT_OK */
 };
 
-/* `before`: totals when the part was well last. */
+/* `before`: the totals when the part was last well. */
 void verdict_judge(enum verdict_part part, const struct reading *reading,
                    const struct reading_totals *before, struct finding *ret_finding);
 
-/* When nothing is wrong. */
+/* Writes the sentence for when nothing is wrong. */
 void verdict_say_well(const struct reading *reading, char ret_text[static VERDICT_TEXT_SIZE]);
 
 const char *verdict_part_name(enum verdict_part part);

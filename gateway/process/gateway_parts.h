@@ -1,7 +1,7 @@
-/* gateway/process/gateway_parts.h - what the parent gives to a worker, or to the intake process.
+/* gateway/process/gateway_parts.h - what the parent passes to a worker or the intake process.
  *
- * Their halves are gateway_run() (gateway/gateway.h) and intake_process_main(). What the parent
- * says later, it says by signals. */
+ * They run gateway_run() (gateway/gateway.h) and intake_process_main(). Later messages of the
+ * parent are signals. */
 #pragma once
 
 #include <signal.h>
@@ -26,20 +26,22 @@ struct gateway_parts {
     struct admission *admission;   /* shared by all workers */
     struct fair_use *uses;         /* shared by all workers */
     struct slow_board *slow_board; /* shared by all workers */
-    const struct history *history; /* the parent's */
-    struct broadcast *broadcast;   /* by which workers hear Redis; NULL: the one does it itself */
-    struct key_board *key_board;   /* shared by all workers and who fetches keys */
-    const struct site *site;       /* pages for browsers; NULL: none */
-    unsigned worker;               /* which slot of it is ours; of the intake process: none */
-    uint32_t gateway;              /* a random number, the same for all workers */
+    const struct history *history; /* written by the parent */
+    struct broadcast *broadcast;   /* by which workers receive from Redis; NULL: a single worker
+                                      does so itself */
+    struct key_board *key_board;   /* shared by all workers and the process that fetches keys */
+    const struct site *site;       /* web pages; NULL: none */
+    unsigned worker;               /* index of our slot; unused in the intake process */
+    uint32_t gateway;              /* a random number, the same in all workers */
     const struct listener
-        *listeners;       /* LISTENER_COUNT; ours to accept from, and to close in the end */
-    bool accepts_at_once; /* no: when GATEWAY_SIGNAL_OPEN comes */
-    int ready_fd;         /* gets one byte once we could serve: subscribed; -1: nobody */
+        *listeners;       /* LISTENER_COUNT of them; to accept from, and to close at the end */
+    bool accepts_at_once; /* false: when GATEWAY_SIGNAL_OPEN arrives */
+    int ready_fd;         /* one byte is written to it when we can serve, which means subscribed;
+                             -1: none */
 };
 
-/* What the parent says to its workers. */
+/* Signals of the parent to its workers. */
 enum {
-    GATEWAY_SIGNAL_OPEN = SIGUSR1,    /* accept */
-    GATEWAY_SIGNAL_REPLACED = SIGUSR2 /* as SIGTERM, but others accept from the same sockets */
+    GATEWAY_SIGNAL_OPEN = SIGUSR1,    /* start accepting */
+    GATEWAY_SIGNAL_REPLACED = SIGUSR2 /* like SIGTERM, but others accept from the same sockets */
 };

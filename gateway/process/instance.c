@@ -1,8 +1,9 @@
-/* instance.c - takes what there can be only one of: ports, the data directory, the private Redis.
+/* instance.c - acquires what can exist only once: ports, the data directory, the private Redis.
  *
- * The order matters: a port that is taken says more than a directory that is. Where a sluiced runs
- * in the same directory, it is asked for its sockets and its locks (takeover.h); it keeps them as
- * well, and goes on serving when a later step fails here. Blocks, before there are workers. */
+ * The order matters, because a port in use makes a better error message than a directory in use. If
+ * a sluiced runs in the same directory, it is asked for its sockets and its locks (takeover.h); it
+ * keeps them as well, and continues to serve if a later step fails here. Blocks; this happens
+ * before there are workers. */
 #include "gateway/process/instance.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@
 
 /* --- the data directory --- */
 
-/* NULL: there is none, which only a private Redis would mind. */
+/* NULL: there is none, which matters only to a private Redis. */
 static const char *find_data_dir(const struct config *config, char room[static SL_DATA_DIR_SIZE])
 {
     if (config->data_dir)
@@ -22,8 +23,9 @@ static const char *find_data_dir(const struct config *config, char room[static S
     return sl_data_dir(room, NULL) == 0 ? room : NULL;
 }
 
-/* Where a successor may ask for what we have. Who cannot be asked serves as well: several may share
- * a directory that none of them keeps its data in. */
+/* Opens the socket on which a successor may ask for what we have. A failure is no obstacle to
+ * serving: several processes may share a directory that does not contain the data of any of
+ * them. */
 static void offer_takeover(const char *data_dir, struct instance *instance)
 {
     pid_t other = data_dir && !instance->has_predecessor ? takeover_find(data_dir) : 0;
@@ -102,7 +104,7 @@ static int open_listener(const struct config *config, enum listener_kind kind,
     return 0;
 }
 
-/* The first of `listeners` that is not at `address`; NULL: they all are. */
+/* The first of the sockets that is not bound to `address`; NULL: all are. */
 static const int *find_elsewhere(struct listener *listener, const struct listen_address *address)
 {
     for (unsigned i = 0; i < listener->count; i++) {
@@ -112,8 +114,8 @@ static const int *find_elsewhere(struct listener *listener, const struct listen_
     return NULL;
 }
 
-/* Every socket of the predecessor is ours, so that none of its connections is lost, and one for
- * each worker at least. */
+/* Takes every socket of the predecessor, so that none of its connections is lost, and opens more if
+ * there are fewer than workers. */
 static int inherit_listener(const struct config *config, enum listener_kind kind,
                             struct instance *instance, struct failure *reterr)
 {
@@ -135,7 +137,7 @@ static int inherit_listener(const struct config *config, enum listener_kind kind
     return 0;
 }
 
-/* With nobody to follow we are the first. */
+/* Without a predecessor we are the first. */
 static int find_predecessor(const struct config *config, const char *data_dir,
                             struct instance *instance, struct failure *reterr)
 {
@@ -163,7 +165,7 @@ static int find_predecessor(const struct config *config, const char *data_dir,
     return 0;
 }
 
-/* The public listener is what a successor comes for. The one for operators may move. */
+/* The public listener must be that of the predecessor. The one for operators may differ. */
 static int find_listener(const struct config *config, enum listener_kind kind, const char *data_dir,
                          struct instance *instance, bool *ret_with_proxy, struct failure *reterr)
 {
@@ -202,11 +204,11 @@ static int get_listener(const struct config *config, enum listener_kind kind, co
     bool with_proxy = false;
     int r = find_listener(config, kind, data_dir, instance, &with_proxy, reterr);
 
-    instance->listeners[kind].with_proxy = with_proxy; /* an inherited one is as we want it */
+    instance->listeners[kind].with_proxy = with_proxy; /* an inherited listener gets our setting */
     return r;
 }
 
-/* --- all of it --- */
+/* --- the whole instance --- */
 
 int instance_take(const struct config *config, unsigned workers, struct instance *ret_instance,
                   struct failure *reterr)

@@ -1,7 +1,7 @@
-/* gateway/process/instance.h - what a running sluiced has for itself: its ports, its data
+/* gateway/process/instance.h - what a running sluiced owns exclusively: its ports, its data
  * directory, its private Redis.
  *
- * They are taken fresh, or from a sluiced that runs and that this one is to replace. */
+ * They are newly acquired, or taken from a running sluiced that this one replaces. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,18 +15,20 @@
 
 struct instance {
     struct listener listeners[LISTENER_COUNT];
-    unsigned inherited[LISTENER_COUNT];  /* of a listener's sockets: these come first, and listen */
+    unsigned inherited[LISTENER_COUNT];  /* number of a listener's sockets that were inherited,
+                                            which come first and already listen */
     const char *data_dir;                /* where a successor may ask; NULL: nowhere */
-    struct private_redis *private_redis; /* NULL: the settings name another */
+    struct private_redis *private_redis; /* NULL: the settings name another Redis */
     bool has_predecessor;
-    struct heritage heritage; /* then: what is left of it when its parts have been taken */
+    struct heritage heritage; /* with a predecessor: what was not taken from it */
     char room[SL_DATA_DIR_SIZE];
 };
 
 #define INSTANCE_INIT ((struct instance){0})
 
-/* 0; a negative errno: *reterr says which setting is in the way. instance_done() either way. */
+/* 0; a negative errno: *reterr says which setting is the reason. Call instance_done() in any
+ * case. */
 int instance_take(const struct config *config, unsigned workers, struct instance *ret_instance,
                   struct failure *reterr);
-/* The listeners are the supervisor's to close. */
+/* The supervisor closes the listeners. */
 void instance_done(struct instance *instance);

@@ -1,15 +1,16 @@
-/* intake_process.c - a subscriber whose callbacks write entries, and rounds.
+/* intake_process.c - a subscriber whose callbacks write entries to the broadcast, and rounds.
  *
- * What is heard is decoded here, once: the entry of a message is the event itself, as bytes.
+ * Messages are decoded here, once for all workers: the entry of a message contains the event
+ * itself, as bytes.
  *
- * Rounds are asked without knowing who waits for them: as soon as they are of use while one of the
- * events heard is newer than the last round, for then a worker may hold it; and now and then at all
- * times, for what workers have read from the log. They go by the shards' clocks, of which this
- * process knows what was said when hearing began and what workers have found since: they raise
- * them. With one shard, or no order, there is one a second, for who counts by time.
+ * Rounds are made without knowing whether workers wait: as soon as useful while an event received
+ * is newer than the last round, because a worker may then hold it; and regularly, for what workers
+ * have read from the log. They depend on the shards' clocks, of which this process knows what was
+ * reported at the subscription and what workers, who raise them, have found since. With one shard,
+ * or no order, there is one round a second, for those who count by time.
  *
- * Workers are woken at the end of each turn of the subscriber, which is no more often than its rest
- * (intake-rest-ms) when it is busy. Costs nothing but the entries' memory, which is fixed. */
+ * Workers are woken at the end of each turn of the subscriber, which under load is no more often
+ * than its rest (intake-rest-ms). The only memory is that of the entries, which is fixed. */
 #include "gateway/process/intake_process.h"
 
 #include <assert.h>
@@ -32,8 +33,9 @@
 #include "src/database/database_clock.h"
 #include "src/model/id.h"
 
-/* Who takes the place of one that has died keeps the workers waiting for no longer than nodes that
- * are there need: whoever has been told the ends of all logs before needs no better guess. */
+/* The replacement of a process that has died must not keep the workers waiting for longer than
+ * nodes that are available need. If the ends of all logs were known before, no better guess is
+ * needed. */
 enum { SUCCESSOR_WAIT_MS = 200 };
 
 enum { LEAST_BYTES = 1 << 18, USUAL_BYTES = 16 << 20, ENTRY_HEAD_BYTES = 4096 };
@@ -48,13 +50,13 @@ struct intake {
     uv_timer_t pulse;
     struct sl_redis_address redis;
     struct redis_commands *commands;
-    struct cluster_watch *cluster; /* NULL: Redis is no cluster */
+    struct cluster_watch *cluster; /* NULL: not a cluster */
     struct round *round;
     struct subscriber *subscriber;
-    uint64_t ends[SL_SHARDS_MAX]; /* the newest event of each shard */
-    uint64_t newest, first;       /* of what was heard and may wait for a round; 0: nothing does */
+    uint64_t ends[SL_SHARDS_MAX]; /* newest event of each shard */
+    uint64_t newest, first;       /* of what was received and may wait for a round; 0: nothing */
     bool is_ordering;
-    int ready_fd; /* -1: told already */
+    int ready_fd; /* -1: already reported */
 };
 
 size_t intake_process_bytes(uint64_t max_event_bytes)
@@ -77,7 +79,7 @@ static void write_entry(struct intake *intake, const struct broadcast_entry *ent
 
 /* --- rounds --- */
 
-/* Of these shards' clocks, as far as this process and the workers know. */
+/* The lowest clock_until of these shards, as far as this process and the workers know. */
 static uint64_t lowest_until_ms(const struct intake *intake, uint64_t shards)
 {
     uint64_t lowest_ms = UINT64_MAX;
@@ -93,7 +95,7 @@ static uint64_t lowest_until_ms(const struct intake *intake, uint64_t shards)
     return lowest_ms == UINT64_MAX ? 0 : lowest_ms;
 }
 
-/* Whoever waits can go on when the millisecond of its id is over. */
+/* A waiting event can pass when the millisecond of its id is over. */
 static void want_round(struct intake *intake)
 {
     if (intake->is_ordering && intake->first > 0)
@@ -135,7 +137,7 @@ static void on_round_over(void *context, uint64_t id, uint64_t shards)
     want_round(intake);
 }
 
-/* --- what is heard --- */
+/* --- callbacks of the subscriber --- */
 
 static void on_master(void *context, const struct sl_redis_endpoint *endpoint)
 {
@@ -173,8 +175,8 @@ static void note_waiting(struct intake *intake, uint64_t id)
         intake->newest = id;
 }
 
-/* With what the workers need of its body: the event, or, where that is no entry, the JSON, which
- * always is one. */
+/* Writes a message with the data that the workers need: the event or, if it is too large for an
+ * entry, the JSON, which always fits. */
 static void write_message(struct intake *intake, const struct live_message *message, bool is_end)
 {
     struct broadcast_entry entry = {
@@ -204,7 +206,7 @@ static void write_message(struct intake *intake, const struct live_message *mess
     event_unref(event);
 }
 
-/* Anybody may publish: an id that the workers would not believe is not where a log ends. */
+/* Anybody may publish: an id that the workers would not believe is not the end of a log. */
 static void on_message(void *context, const struct live_message *message)
 {
     struct intake *intake = context;
@@ -312,7 +314,7 @@ static int start_cluster(struct intake *intake)
     return intake->cluster ? 0 : -ENOMEM;
 }
 
-/* --- beginning and end --- */
+/* --- starting and stopping --- */
 
 static void on_term(uv_signal_t *term, int number)
 {
@@ -321,7 +323,7 @@ static void on_term(uv_signal_t *term, int number)
     (void)number;
     round_set_hearing(intake->round, false);
     cluster_watch_free(intake->cluster);
-    intake->cluster = NULL; /* the commands may be in doubt still */
+    intake->cluster = NULL; /* the commands may still doubt the map */
     subscriber_free(intake->subscriber);
     redis_commands_free(intake->commands);
     round_free(intake->round);
@@ -407,7 +409,7 @@ int intake_process_main(const struct gateway_parts *parts)
     start_handles(intake);
     if (start(intake, &failure) < 0) {
         log_error("cannot_start", "process=intake why=\"%s\"", failure.text);
-        return EXIT_FAILURE; /* the process ends with it */
+        return EXIT_FAILURE; /* the process ends and frees it */
     }
     uv_run(&intake->loop, UV_RUN_DEFAULT);
     if (uv_loop_close(&intake->loop) < 0)

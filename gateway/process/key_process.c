@@ -1,7 +1,7 @@
-/* key_process.c - the parent's side of the process that fetches keys, and its loop.
+/* key_process.c - the parent's side of the process that fetches keys, and the loop of that process.
  *
- * The loop waits in libcurl, for signals too (signalfd). An alarm is set anew in each turn: who
- * hangs is ended by it, and started again like whoever crashed. */
+ * The loop waits in libcurl, also for signals (signalfd). An alarm is reset in each turn: a process
+ * that hangs is ended by it, and restarted as after a crash. */
 #include "gateway/process/key_process.h"
 
 #include <signal.h>

@@ -12,7 +12,7 @@ uint64_t open_files_set(uint64_t wanted)
     both = (struct rlimit){wanted, wanted};
     getrlimit(RLIMIT_NOFILE, &limit);
     if (limit.rlim_max < wanted && setrlimit(RLIMIT_NOFILE, &both) == 0)
-        return wanted; /* privileged */
+        return wanted; /* we are privileged */
     limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
     setrlimit(RLIMIT_NOFILE, &limit);
     return limit.rlim_cur;

@@ -1,8 +1,9 @@
-/* private_redis.c - the life of one redis-server: down, starting, up.
+/* private_redis.c - the lifecycle of a redis-server: down, starting, up.
  *
- * A pidfd stands for the process, be it our child or adopted: it becomes readable when the process
- * dies and signals sent through it cannot hit another one. Our locks are flock(2): they belong to
- * the open file, not to a process, and so can be handed to redis-server like any descriptor. */
+ * The process is referred to by a pidfd, whether it is our child or adopted: it becomes readable
+ * when the process dies, and signals sent through it cannot hit another process. The locks are
+ * flock(2): they belong to the open file, not to a process, and so can be passed to redis-server
+ * like any descriptor. */
 #include "gateway/process/private_redis.h"
 
 #include <errno.h>
@@ -35,19 +36,19 @@ enum { TELL_EVERY_MS = 5000 };
 enum state { STATE_DOWN, STATE_STARTING, STATE_UP };
 
 struct private_redis {
-    char *dir; /* absolute */
+    char *dir; /* absolute path */
     char *program;
     struct sockaddr_un address;
     char url[SL_REDIS_ADDRESS_TEXT_SIZE];
-    int lock; /* sluiced.lock */
+    int lock; /* descriptor of sluiced.lock */
     enum state state;
     bool is_child;     /* started by us, not adopted */
-    bool has_answered; /* ever */
+    bool has_answered; /* at least once */
     pid_t pid;
     int pidfd; /* -1: none */
     uint64_t started_ms;
-    uint64_t retry_ms; /* when down: not before */
-    uint64_t told_ms;  /* when we last said that we wait for it; 0: not yet */
+    uint64_t retry_ms; /* when down: do not start before this */
+    uint64_t told_ms;  /* when waiting for it was last logged; 0: not yet */
     struct restart_delay delay;
     unsigned restarts;
 };
@@ -77,7 +78,7 @@ static int find_dir(struct private_redis *redis, const char *data_dir, struct fa
     return redis->dir ? 0 : failure_set(reterr, -ENOMEM, "out of memory");
 }
 
-/* An open file with its lock held; -EWOULDBLOCK: somebody else holds it; other errnos. */
+/* Opens and locks a file; -EWOULDBLOCK: locked by somebody else; other errnos. */
 static int lock_file(const char *dir, const char *name, int *ret_fd)
 {
     char path[PATH_MAX];
@@ -96,7 +97,7 @@ static int lock_file(const char *dir, const char *name, int *ret_fd)
     return r;
 }
 
-/* The lock file holds the pid of its owner, for this message only. */
+/* The lock file contains the pid of its owner, only for this error message. */
 static int lock_dir(struct private_redis *redis, struct failure *reterr)
 {
     char owner[16] = "";
@@ -204,7 +205,7 @@ int private_redis_fd(const struct private_redis *redis)
     return redis->pidfd;
 }
 
-/* Redis answers the PING after the pidfd was opened: so it is its pidfd and no other's. */
+/* Redis answers the PING after the pidfd was opened, so the pidfd is that of this Redis. */
 static int adopt(struct private_redis *redis, uint64_t now_ms, struct failure *reterr)
 {
     struct ucred peer = {0};
@@ -214,7 +215,8 @@ static int adopt(struct private_redis *redis, uint64_t now_ms, struct failure *r
 
     fd = redis_program_connect(&redis->address);
     if (fd < 0)
-        return 0; /* it has not opened its socket yet, or has closed it for good: see next time */
+        return 0; /* it has not opened its socket yet, or has closed it: try again at the next
+                     step */
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0)
         pidfd = pidfd_open(peer.pid, 0);
     if (pidfd < 0) {
@@ -246,7 +248,8 @@ static int start(struct private_redis *redis, int lock, uint64_t now_ms, struct 
         return failure_set(reterr, r, "cannot start '%s': %s%s", redis->program, strerror(-r),
                            r == -ENOENT ? " (install it, or name a Redis with the option redis)"
                                         : "");
-    redis->pidfd = pidfd_open(redis->pid, 0); /* our child, not waited for: it is that process */
+    redis->pidfd = pidfd_open(redis->pid, 0); /* our child, not waited for, so the pid is still its
+                                                 own */
     if (redis->pidfd < 0) {
         r = failure_set(reterr, -errno, "cannot watch redis-server: %s", strerror(errno));
         kill(redis->pid, SIGKILL);
@@ -260,7 +263,7 @@ static int start(struct private_redis *redis, int lock, uint64_t now_ms, struct 
     return 0;
 }
 
-/* Whoever holds redis.lock is a living Redis; when nobody does, ours will. */
+/* Whoever holds redis.lock is a running Redis; if nobody does, start ours. */
 static int adopt_or_start(struct private_redis *redis, uint64_t now_ms, struct failure *reterr)
 {
     int lock, r;
@@ -284,8 +287,8 @@ static bool is_dead(const struct private_redis *redis, int timeout_ms)
     return poll(&process, 1, timeout_ms) == 1;
 }
 
-/* Says in words how it ended. A fork of it may still be rewriting the append-only file, and hold
- * redis.lock with it: it goes too, before its group's number is free for others. */
+/* Describes how it ended. A fork of it may still be rewriting the append-only file, and so hold
+ * redis.lock: it is killed before the number of its process group can be reused. */
 static void reap(struct private_redis *redis, char room[static PROCESS_END_SIZE])
 {
     siginfo_t how = {0};
@@ -299,7 +302,7 @@ static void reap(struct private_redis *redis, char room[static PROCESS_END_SIZE]
     forget_process(redis);
 }
 
-/* The first one that we started ourselves must come up; later ones are tried again. */
+/* The first one that we start must come up; later ones are restarted. */
 static int step_dead(struct private_redis *redis, uint64_t now_ms, struct failure *reterr)
 {
     bool hopeless = redis->is_child && !redis->has_answered;
@@ -333,14 +336,14 @@ static void step_starting(struct private_redis *redis, uint64_t now_ms)
     redis_program_ping(fd, reply, sizeof(reply));
     close(fd);
     if (!redis_program_is_pong(reply))
-        return; /* -LOADING, or too busy for us */
+        return; /* -LOADING, or too busy to answer */
     redis->state = STATE_UP;
     redis->has_answered = true;
     log_info("private_redis_answers", "pid=%d after_ms=%llu", (int)redis->pid,
              (unsigned long long)(now_ms - redis->started_ms));
 }
 
-/* A large append-only file takes its time: that is no reason to give up, but one to say so. */
+/* Loading a large append-only file takes time: log it, but do not give up. */
 static void tell_that_we_wait(struct private_redis *redis, uint64_t now_ms)
 {
     if (redis->state == STATE_UP) {

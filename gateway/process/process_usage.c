@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The fields of proc(5)'s stat that we want stand behind the program's name, which may hold spaces
- * and brackets of its own: so what counts is the last bracket. */
+/* The fields in proc(5)'s stat follow the program's name, which may contain spaces and brackets. So
+ * the last bracket is searched. */
 static int read_stat(pid_t pid, struct process_usage *usage)
 {
     unsigned long user, system;

@@ -1,4 +1,4 @@
-/* gateway/process/process_usage.h - what a process takes, read from /proc.
+/* gateway/process/process_usage.h - reads the resources of a process from /proc.
  *
  * For the supervisor, not for a worker's loop. */
 #pragma once
@@ -12,10 +12,10 @@ struct process_usage {
     uint64_t resident_bytes;
 };
 
-/* 0; a negative errno: no such process, or not ours to look at. */
+/* 0; a negative errno: no such process, or no permission. */
 int process_usage_read(pid_t pid, struct process_usage *ret_usage);
 
-/* How many descriptors the process has. Linux tells since 6.2. Before, they have to be listed,
- * which takes a millisecond a thousand: -EAGAIN without `may_list`. 0, or a negative errno as
- * above. */
+/* Counts the descriptors of the process. Linux reports the number since 6.2. Before, they must be
+ * listed, which takes a millisecond for each thousand: -EAGAIN without `may_list`. 0, or a negative
+ * errno as above. */
 int process_usage_count_files(pid_t pid, bool may_list, uint64_t *ret_count);

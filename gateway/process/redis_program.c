@@ -1,9 +1,8 @@
-/* redis_program.c - posix_spawn(3) with a fixed command line, and a PING over the unix socket.
+/* redis_program.c - posix_spawn(3) with a fixed command line, and a PING over the Unix socket.
  *
- * The child gets a session of its own, so that a Ctrl-C meant for sluiced does not reach it, no
- * descriptor but the lock of the directory, which it thereby holds for as long as it lives, and its
- * log as standard output. The ping waits a fifth of a second at most, for the supervisor's loop
- * waits along with it. */
+ * The child gets its own session, so that Ctrl-C for sluiced does not reach it; no descriptor but
+ * the lock of the directory, which it holds as long as it lives; and its log as standard output.
+ * The PING waits for at most a fifth of a second, because it blocks the supervisor's loop. */
 #include "gateway/process/redis_program.h"
 
 #include <errno.h>
@@ -22,7 +21,7 @@
 
 enum { PING_TIMEOUT_MS = 200 };
 
-/* Names are relative to the data directory, so that no path of the user's needs quoting. */
+/* Names are relative to the data directory, so that no path needs quoting. */
 /* clang-format off */
 static const char *const redis_arguments[] = {
     "redis-server",
@@ -37,7 +36,8 @@ static const char *const redis_arguments[] = {
     "--appendfsync", "everysec",
     "--save", "",
     "--maxmemory-policy", "noeviction",
-    "--zset-max-ziplist-entries", "512", /* follows in a fifth of the memory; the name of before 7.0 */
+    "--zset-max-ziplist-entries", "512", /* takes a fifth of the memory for sets of follows; the
+                                            name before 7.0 */
     "--client-output-buffer-limit", "pubsub 256mb 64mb 60",
     NULL,
 };
@@ -68,7 +68,7 @@ int redis_program_spawn(const char *program, const char *dir, int lock, pid_t *r
     r = r ? r : posix_spawn_file_actions_adddup2(&actions, 1, 2);
     r = r ? r : posix_spawn_file_actions_addclosefrom_np(&actions, 4);
     if (r == 0) {
-        mask = umask(077); /* what Redis writes is nobody else's business */
+        mask = umask(077); /* only the owner may read what Redis writes */
         r = posix_spawnp(ret_pid, program, &actions, &attributes, (char *const *)redis_arguments,
                          environ);
         umask(mask);

@@ -1,4 +1,4 @@
-/* service_manager.c - one datagram to a unix socket: not worth a library. */
+/* service_manager.c - sends a datagram to a Unix socket, which needs no library. */
 #include "gateway/process/service_manager.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ void service_manager_tell(const char *state)
         return;
     memcpy(address.sun_path, path, size);
     if (path[0] == '@')
-        address.sun_path[0] = '\0'; /* a name that is no file */
+        address.sun_path[0] = '\0'; /* a name in the abstract namespace */
     fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&address,
                          (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size)) < 0)

@@ -33,7 +33,7 @@ void start_notice_tell_manager(const struct start_facts *facts)
     service_manager_tell(state);
 }
 
-/* {"port":8080,"redis":"unix:///...","pid":1234} and the end of the file. */
+/* Writes {"port":8080,"redis":"unix:///...","pid":1234} and closes the file. */
 static void write_ready_line(int fd, const struct start_facts *facts)
 {
     const struct listener *listeners = facts->listeners;

@@ -1,6 +1,5 @@
-/* gateway/process/start_notice.h - who wants to know when sluiced serves: the descriptor of
- * ready-fd, the process that waits in the foreground (background), the service manager, and the
- * log. */
+/* gateway/process/start_notice.h - reports that sluiced serves: on the descriptor of ready-fd, to
+ * the process that waits in the foreground (background), to the service manager, and in the log. */
 #pragma once
 
 #include <sys/types.h>
@@ -10,11 +9,11 @@
 #include "gateway/http/listener.h"
 
 struct start_notice {
-    int ready_fd;   /* -1: none, or told */
-    int started_fd; /* -1: none, or told */
+    int ready_fd;   /* -1: none, or reported */
+    int started_fd; /* -1: none, or reported */
 };
 
-/* What is to be told. */
+/* What is reported. */
 struct start_facts {
     const struct listener *listeners;
     const char *redis_url;
@@ -22,12 +21,15 @@ struct start_facts {
     pid_t pid;
 };
 
-/* Takes `started_fd` (-1: none). 0; -EBADF: *reterr says that ready-fd is no open descriptor. */
+/* Takes ownership of `started_fd` (-1: none). 0; -EBADF: *reterr says that ready-fd is not an open
+ * descriptor. */
 int start_notice_init(struct start_notice *notice, const struct config *config, int started_fd,
                       struct failure *reterr);
-/* The service manager; before a predecessor's end can be taken for ours. */
+/* Tells the service manager; must happen before the end of a predecessor, which could be taken for
+ * ours. */
 void start_notice_tell_manager(const struct start_facts *facts);
-/* Everybody else; once. */
+/* Tells all others; once. */
 void start_notice_tell(struct start_notice *notice, const struct start_facts *facts);
-/* Who has been told nothing by now sees the end. In a forked child: closes what is the parent's. */
+/* Closes the descriptors, so that readers that were not told see end of file. Also called in a
+ * forked child, to close what belongs to the parent. */
 void start_notice_done(struct start_notice *notice);

@@ -1,10 +1,9 @@
-/* supervisor.c - one loop around poll(2): signals, pidfds, ready pipes, and the next thing that is
- * due.
+/* supervisor.c - a loop around poll(2): signals, pidfds, ready pipes, and the next timeout.
  *
- * What is due is decided anew each turn from the state of each worker; nothing runs in a signal
- * handler. Processes that end too soon are started again after a growing delay. Stopping has steps,
- * each with a time: workers are told, those that take longer than drain-timeout and the grace are
- * killed, the private Redis goes last. It allocates nothing that grows. */
+ * What is due is determined in each turn from the state of each worker; nothing is done in signal
+ * handlers. Processes that end too early are restarted after an increasing delay. Stopping has
+ * steps with time limits: workers are told, those that take longer than drain-timeout plus a grace
+ * period are killed, and the private Redis is stopped last. No memory grows. */
 #include "gateway/process/supervisor.h"
 
 #include <errno.h>
@@ -37,8 +36,8 @@ enum {
     REDIS_STEP_MS = 10,
     REDIS_STOP_MS = 10000,
     MEASURE_EVERY_MS = 2000,
-    LIST_FILES_EVERY_MS = 30000, /* where the kernel does not tell how many there are */
-    FIRST_WORKER_FD = 5          /* in `polled` */
+    LIST_FILES_EVERY_MS = 30000, /* if the kernel does not report their number */
+    FIRST_WORKER_FD = 5          /* index in `polled` */
 };
 
 __attribute__((format(printf, 3, 4))) static void fail(struct supervisor *supervisor, int error,
@@ -86,7 +85,7 @@ static void start_due_task_runner(struct supervisor *supervisor, uint64_t now_ms
         return;
     if (supervisor->tasks.started_ms > 0)
         metric_add(metrics_supervisor(supervisor->settings->board), METRIC_TASK_RUNNER_RESTARTS, 1);
-    fflush(NULL); /* or the child says it again */
+    fflush(NULL); /* otherwise the child would print it again */
     pid = fork();
     if (pid == 0)
         exit(supervisor_child_tasks(supervisor));
@@ -99,7 +98,7 @@ static void start_due_key_process(struct supervisor *supervisor, uint64_t now_ms
 
     if (supervisor->stopping || !key_process_is_due(&supervisor->keys, now_ms))
         return;
-    fflush(NULL); /* or the child says it again */
+    fflush(NULL); /* otherwise the child would print it again */
     pid = fork();
     if (pid == 0)
         exit(supervisor_child_keys(supervisor));
@@ -123,8 +122,7 @@ static void signal_workers(const struct supervisor *supervisor, int number)
         worker_process_signal(&supervisor->workers[i], number);
 }
 
-/* New connections are refused from here on instead of waiting for nobody, or wait for the
- * successor. */
+/* From here on new connections are refused, or wait for the successor. */
 static void begin_to_stop(struct supervisor *supervisor, uint64_t now_ms)
 {
     const struct supervisor_settings *settings = supervisor->settings;
@@ -152,7 +150,7 @@ static void kill_workers(struct supervisor *supervisor)
     side_process_signal(&supervisor->keys.process, SIGKILL);
 }
 
-/* The parent reads first: what it refuses costs nobody anything. */
+/* The parent reads the settings first: if it refuses them, nothing changes. */
 static void reload(struct supervisor *supervisor)
 {
     struct buffer left = BUFFER_INIT;
@@ -214,7 +212,7 @@ static void start_new_listeners(const struct listener *listener, unsigned inheri
     }
 }
 
-/* All workers could serve: they begin, and the predecessor leaves. */
+/* All workers can serve: they start accepting, and the predecessor leaves. */
 static void step_into_office(struct supervisor *supervisor)
 {
     const struct supervisor_settings *settings = supervisor->settings;
@@ -228,7 +226,7 @@ static void step_into_office(struct supervisor *supervisor)
         private_redis_sign(settings->instance->private_redis);
 }
 
-/* Who hears that we are ready may ask at once what has happened, so that is noted first. */
+/* Whoever is told that we are ready may read the history at once, so it is updated first. */
 static void tell_everybody(struct supervisor *supervisor)
 {
     struct instance *instance = supervisor->settings->instance;
@@ -267,8 +265,8 @@ static void note_ready(struct supervisor *supervisor, struct worker_process *wor
     tell_everybody(supervisor);
 }
 
-/* A worker that leaves with an error before all have served has said what is wrong with the
- * settings, and would say it again. One that only ever crashes is no better. */
+/* A worker that exits with an error before all have served has reported a problem with the
+ * settings, and would do so again. So would one that always crashes. */
 static bool is_hopeless(const struct supervisor *supervisor, const struct worker_process *worker,
                         const siginfo_t *how)
 {
@@ -283,7 +281,7 @@ static bool ended_as_told(const struct supervisor *supervisor, const siginfo_t *
     if (how->si_code == CLD_EXITED)
         return how->si_status == EXIT_SUCCESS;
     return supervisor->killed || how->si_status == SIGTERM ||
-           how->si_status == GATEWAY_SIGNAL_REPLACED; /* not yet listening for it */
+           how->si_status == GATEWAY_SIGNAL_REPLACED; /* it had not installed its handler yet */
 }
 
 /* `streams`: how many it had. */
@@ -310,7 +308,7 @@ static void judge_end(struct supervisor *supervisor, struct worker_process *work
     monitor_note_death(supervisor->monitor, name, ended, streams, clock_wall_ms());
 }
 
-/* The workers find out that they hear nothing. */
+/* The workers notice by themselves that they receive nothing. */
 static void note_intake_end(struct supervisor *supervisor, bool is_restarted)
 {
     struct metrics *metrics = metrics_supervisor(supervisor->settings->board);
@@ -333,7 +331,8 @@ static void note_end(struct supervisor *supervisor, struct worker_process *worke
     } else {
         admission_forget_worker(supervisor->settings->admission, index);
         if (supervisor->settings->uses)
-            fair_use_mark_all(supervisor->settings->uses); /* they have fewer streams now */
+            fair_use_mark_all(supervisor->settings->uses); /* the dead worker's streams no longer
+                                                              count */
         slow_board_forget_worker(supervisor->settings->slow_board, index);
     }
     judge_end(supervisor, worker, &how, streams, now_ms);
@@ -375,7 +374,7 @@ static void step_takeover(struct supervisor *supervisor, uint64_t now_ms)
     begin_to_stop(supervisor, now_ms);
 }
 
-/* What is a line for each worker is a family of its own for the intake process. */
+/* A metric with a line for each worker is a separate family for the intake process. */
 static void measure_intake(const struct supervisor *supervisor)
 {
     const struct metrics *slot = metrics_intake(supervisor->settings->board);
@@ -419,7 +418,7 @@ static void monitor(struct supervisor *supervisor, uint64_t now_ms)
     monitor_look(supervisor->monitor, &bounds, now_ms, clock_wall_ms());
 }
 
-/* While it stops, the workers have a time limit of their own. */
+/* While stopping, the workers have another time limit. */
 static bool watches_pulses(const struct supervisor *supervisor)
 {
     return supervisor->settings->config->worker_timeout_ms > 0 && !supervisor->stopping;
@@ -458,7 +457,7 @@ static bool all_are_down(const struct supervisor *supervisor)
            side_process_is_down(&supervisor->keys.process);
 }
 
-/* When nobody is there any more to hear it. */
+/* Ends the intake process when no worker is left. */
 static void end_intake(struct supervisor *supervisor)
 {
     if (!supervisor->stopping || supervisor->intake_is_told || intake_is_down(supervisor) ||
@@ -537,7 +536,7 @@ static void wait_for_something(struct supervisor *supervisor)
         timeout_ms = due_ms > now_ms ? (int)sooner(due_ms - now_ms, 3600000) : 0;
     if (poll(polled, count, timeout_ms) < 0) {
         for (unsigned i = 0; i < count; i++)
-            polled[i].revents = 0; /* out of memory for a moment: what is due goes on */
+            polled[i].revents = 0; /* temporarily out of memory: what is due is done */
     }
 }
 
@@ -649,7 +648,7 @@ int supervisor_run(const struct supervisor_settings *settings, struct failure *r
 out:
     takeover_free(supervisor.takeover);
     start_notice_done(&supervisor.notice);
-    /* The signals stay blocked: one more must not cut the end off. */
+    /* The signals stay blocked, so that another one does not interrupt the end. */
     close_fd(&supervisor.signal_fd);
     monitor_free(supervisor.monitor);
     mem_free(supervisor.polled);

@@ -1,8 +1,8 @@
-/* supervisor_child.c - what is the parent's stays the parent's.
+/* supervisor_child.c - prepares a forked child.
  *
- * A child keeps the listeners that it serves and the memory that all share, and closes whatever
- * else it has of the parent before it runs: signals, pidfds, pipes, the lock of the private Redis.
- * The kernel kills it when the parent dies. */
+ * A child keeps the listeners that it serves and the shared memory. It closes everything else that
+ * belongs to the parent before it runs: signals, pidfds, pipes, the lock of the private Redis. The
+ * kernel kills it when the parent dies. */
 #include "gateway/process/supervisor_parts.h"
 
 #include <stdlib.h>
@@ -34,7 +34,7 @@ void supervisor_close_listeners(struct instance *instance)
     }
 }
 
-/* Closes those that are not for this worker. */
+/* Closes the sockets that are not for this worker. */
 static void keep_listeners(struct listener *listener, unsigned worker, unsigned workers)
 {
     unsigned kept = 0;
@@ -48,17 +48,17 @@ static void keep_listeners(struct listener *listener, unsigned worker, unsigned 
     listener->count = kept;
 }
 
-/* Lets go of everything that is the parent's but the listeners. */
+/* Closes everything that belongs to the parent, except the listeners. */
 static void become_child(struct supervisor *supervisor, const char *name)
 {
     const struct supervisor_settings *settings = supervisor->settings;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != supervisor->pid)
-        exit(EXIT_FAILURE); /* it died before we asked to die with it */
+        exit(EXIT_FAILURE); /* the parent died before prctl() */
     prctl(PR_SET_NAME, name);
-    setpgid(0, 0);            /* a terminal's Ctrl-C is for the parent, who passes it on */
-    signal(SIGTTOU, SIG_IGN); /* and yet our log lines may go there */
+    setpgid(0, 0);            /* Ctrl-C of a terminal goes to the parent, which passes it on */
+    signal(SIGTTOU, SIG_IGN); /* our log lines may still go to the terminal */
 
     for (unsigned i = 0; i < supervisor->process_count; i++)
         worker_process_let_go(&supervisor->workers[i]);
@@ -71,7 +71,7 @@ static void become_child(struct supervisor *supervisor, const char *name)
         heritage_done(&settings->instance->heritage);
     if (settings->instance->private_redis)
         private_redis_let_go(settings->instance->private_redis);
-    signal(SIGHUP, SIG_IGN); /* until it knows what to do with it */
+    signal(SIGHUP, SIG_IGN); /* until there is a handler */
     sigprocmask(SIG_SETMASK, &supervisor->outer_mask, NULL);
 }
 

@@ -1,7 +1,7 @@
-/* gateway/process/supervisor_parts.h - inside supervisor: what its files share.
+/* gateway/process/supervisor_parts.h - internal to supervisor.
  *
- *     supervisor.c        the parent: what happens, and what is due
- *     supervisor_child.c  a process that it has forked: what it lets go of, and what it runs as */
+ *     supervisor.c        the parent: handles events, and what is due
+ *     supervisor_child.c  a forked process: what it closes, and what it runs */
 #pragma once
 
 #include <poll.h>
@@ -16,15 +16,14 @@
 
 struct supervisor {
     const struct supervisor_settings *settings;
-    struct worker_process *workers; /* and the intake process, if there is one, behind them */
-    uint32_t gateway; /* a random number that stands for all of them */
+    struct worker_process *workers; /* followed by the intake process, if there is one */
+    uint32_t gateway;               /* a random number for the whole instance */
     unsigned worker_count;
-    unsigned process_count; /* of these */
-    bool intake_is_told;    /* to end */
+    unsigned process_count; /* workers and intake process */
+    bool intake_is_told;    /* it was told to end */
     struct side_process tasks;
     struct key_process keys;
-    struct pollfd
-        *polled; /* signals, Redis, tasks, takeover, keys, then two for each of them */
+    struct pollfd *polled; /* signals, Redis, tasks, takeover, keys, then two for each of them */
     pid_t pid;
     int signal_fd;
     struct start_notice notice;
@@ -33,28 +32,28 @@ struct supervisor {
     bool is_open;              /* workers accept as soon as they run */
     bool has_successor;
     bool all_were_ready;
-    bool redis_answers;  /* always true for one that is not ours */
-    bool redis_answered; /* once: workers may start */
+    bool redis_answers;  /* always true for a Redis that is not private */
+    bool redis_answered; /* at least once: workers may start */
     bool stopping;
-    bool killed; /* the workers, on a second signal or after their time */
+    bool killed; /* the workers, after a second signal or their time limit */
     uint64_t stop_by_ms;
     struct monitor *monitor;
-    uint64_t monitor_ms;    /* when it looks next */
-    uint64_t measure_ms;    /* when to look at the workers' processes next */
-    uint64_t looked_ms;     /* for workers that hang, last */
+    uint64_t monitor_ms;    /* time of its next check */
+    uint64_t measure_ms;    /* time of the next measurement of the processes */
+    uint64_t looked_ms;     /* time of the last check for hanging workers */
     uint64_t list_files_ms; /* when descriptors may be listed again */
     struct failure failure;
-    int error; /* the first thing that went wrong, and its sentence */
+    int error; /* the first failure, and its message */
 };
 
 /* NULL: there is none. */
 struct worker_process *supervisor_intake(const struct supervisor *supervisor);
 const char *supervisor_redis_url(const struct supervisor *supervisor);
-/* Sets them to -1. */
+/* Closes the listeners and sets them to -1. */
 void supervisor_close_listeners(struct instance *instance);
 
-/* In the child: lets go of what is the parent's, then is the process at this place among the
- * workers, or runs tasks, or fetches keys. Return the status to exit with. */
+/* Run in the child: close what belongs to the parent, then run as this worker or intake process,
+ * run tasks, or fetch keys. Return the exit status. */
 int supervisor_child_worker(struct supervisor *supervisor, unsigned index, int ready_fd);
 int supervisor_child_tasks(struct supervisor *supervisor);
 int supervisor_child_keys(struct supervisor *supervisor);

@@ -1,9 +1,9 @@
-/* takeover.c - a conversation of three messages; what it must not do is block the supervisor.
+/* takeover.c - a protocol of three messages, which must not block the supervisor.
  *
- * The old one reads and writes without waiting, one successor at a time, and forgets one that ends
- * or says anything else. The new one may wait, up to PATIENCE_S for each message, since it serves
- * nobody yet. Descriptors travel 64 to a packet, at most MOST_FDS of them; those that are not
- * wanted are closed. Both ends check that the other is the same user. */
+ * The running sluiced reads and writes without waiting, serves one successor at a time, and drops
+ * one that disconnects or sends anything else. The new one may wait, up to PATIENCE_S for each
+ * message, because it does not serve yet. Descriptors are sent 64 in a packet, at most MOST_FDS;
+ * unwanted ones are closed. Both sides check that the peer is the same user. */
 #include "gateway/process/takeover.h"
 
 #include <errno.h>
@@ -72,7 +72,7 @@ static int send_fds(int socket, const int *fds, unsigned count)
                                                                                            : -errno;
 }
 
-/* Up to `most` of them; how many came, or a negative errno. */
+/* Receives up to `most` descriptors. Returns their number, or a negative errno. */
 static int receive_fds(int socket, int *ret_fds, unsigned most)
 {
     union fd_room room = {0};
@@ -104,7 +104,7 @@ static int receive_fds(int socket, int *ret_fds, unsigned most)
     return (int)count;
 }
 
-/* --- who is at the other end --- */
+/* --- the peer --- */
 
 static int check_peer(int socket, pid_t *ret_pid)
 {
@@ -152,7 +152,7 @@ pid_t takeover_find(const char *dir)
     return pid;
 }
 
-/* --- the new one --- */
+/* --- the new sluiced --- */
 
 static void fill_listener(struct listener *listener, const int *sockets, unsigned count)
 {
@@ -247,19 +247,19 @@ void heritage_done(struct heritage *heritage)
     close_fd(&heritage->peer);
 }
 
-/* --- the running one --- */
+/* --- the running sluiced --- */
 
 struct takeover {
     struct sockaddr_un address;
     int listener;
     int peer; /* -1: nobody asks */
     pid_t pid;
-    bool has_offered; /* to that peer */
-    bool has_left;    /* the path is the successor's */
+    bool has_offered; /* to this peer */
+    bool has_left;    /* the path belongs to the successor */
 };
 
-/* Under another name first: whoever is asked there now, a predecessor perhaps, is so until the
- * moment of the rename. */
+/* Listens under a temporary name first, so that the process at the old one, perhaps a predecessor,
+ * can be asked until the moment of the rename. */
 static int listen_at(const char *dir, struct takeover *takeover, struct failure *reterr)
 {
     struct sockaddr_un fresh = {0};
@@ -357,7 +357,7 @@ static int offer_all(int peer, const struct takeover_offer *offer)
     return r;
 }
 
-/* Whatever else it says, or its end, ends the conversation. */
+/* Any other message, or the end of the connection, ends the conversation. */
 static bool listen_to(struct takeover *takeover, const struct takeover_offer *offer)
 {
     char said[MESSAGE_SIZE];

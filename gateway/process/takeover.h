@@ -1,17 +1,17 @@
-/* gateway/process/takeover.h - one sluiced follows another, and the port stays open.
+/* gateway/process/takeover.h - replaces a running sluiced without closing its port.
  *
- * The running sluiced listens on a unix socket in its data directory. The new one asks there and is
- * given the listening sockets themselves (so that no connection in their queues is lost, and none
- * is refused) and the lock of the directory. While the new one gets ready the old one goes on
- * serving; when it says that it serves, the old one takes leave of its clients. Should it end
- * before, nothing has happened.
+ * The running sluiced listens on a Unix socket in its data directory. The new one connects and
+ * receives the listening sockets themselves (so that no connection in their queues is lost or
+ * refused) and the lock of the directory. While the new one gets ready the old one continues to
+ * serve; when the new one reports that it serves, the old one says goodbye to its clients. If the
+ * new one ends before that, nothing has changed.
  *
  *     new -> old   "sluice takeover 1"
  *     old -> new   "LISTENERS LOCKS OPS-LISTENERS", then packets with the descriptors in that
  *                  order, up to 64 in each
  *     new -> old   "ready"
  *
- * Both must belong to the same user. One packet is one message (SOCK_SEQPACKET). */
+ * Both must belong to the same user. A packet is a message (SOCK_SEQPACKET). */
 #pragma once
 
 #include <stdbool.h>
@@ -20,33 +20,33 @@
 #include "base/failure.h"
 #include "gateway/http/listener.h"
 
-/* The unix socket, a file in the data directory. */
+/* The Unix socket, a file in the data directory. */
 #define TAKEOVER_SOCKET "takeover.sock"
 
-/* --- the new one --- */
+/* --- the new sluiced --- */
 
-/* What the running sluiced gives; every descriptor is close-on-exec. */
+/* What the running sluiced passes on; all descriptors are close-on-exec. */
 struct heritage {
-    struct listener listeners[LISTENER_COUNT]; /* with at least one socket of the public one */
-    int lock;                                  /* of the data directory; -1: it had none */
+    struct listener listeners[LISTENER_COUNT]; /* the public one has at least one socket */
+    int lock;                                  /* of the data directory; -1: there was none */
     int peer;                                  /* until heritage_accept() */
-    pid_t pid;                                 /* of the one that gave it */
+    pid_t pid;                                 /* of the process that passed it on */
 };
 
-/* Asks whoever serves `dir`. 0; -ENOENT: nobody does; other errnos: *reterr says why not. The
- * caller takes what it needs out of *ret_heritage (-1 marks what is taken) and frees the rest with
- * heritage_done(). */
+/* Asks the sluiced that serves `dir`. 0; -ENOENT: there is none; other errnos: *reterr says why
+ * not. The caller takes what it needs out of *ret_heritage (set what is taken to -1) and frees the
+ * rest with heritage_done(). */
 int heritage_ask(const char *dir, struct heritage *ret_heritage, struct failure *reterr);
-/* We serve: the other one leaves. */
+/* Reports that we serve: the other process leaves. */
 void heritage_accept(struct heritage *heritage);
-/* What is left of a listener's sockets is closed: nobody shall wait there. */
+/* Closes the remaining sockets of a listener, so that no connections wait there. */
 void heritage_close_listener(struct heritage *heritage, enum listener_kind kind);
 void heritage_done(struct heritage *heritage);
 
-/* Who serves `dir`: a process id; 0: nobody. */
+/* The process id of the sluiced that serves `dir`; 0: none. */
 pid_t takeover_find(const char *dir);
 
-/* --- the running one --- */
+/* --- the running sluiced --- */
 
 struct takeover;
 
@@ -55,13 +55,13 @@ struct takeover_offer {
     int lock;                         /* -1: none */
 };
 
-/* From now on it is this process that is asked in `dir`, which exists. 0; a negative errno. */
+/* From now on this process answers in `dir`, which must exist. 0; a negative errno. */
 int takeover_new(const char *dir, struct takeover **ret_takeover, struct failure *reterr);
-/* Is asked no more. */
+/* Stops answering. */
 void takeover_free(struct takeover *takeover);
-/* In a forked worker: closes what is the parent's. */
+/* In a forked worker: closes what belongs to the parent. */
 void takeover_let_go(struct takeover *takeover);
 /* Readable when takeover_step() has something to do. */
 int takeover_fd(const struct takeover *takeover);
-/* Goes on with the conversation. true: the successor serves; the socket in `dir` is its by now. */
+/* Continues the conversation. true: the successor serves, and the socket in `dir` belongs to it. */
 bool takeover_step(struct takeover *takeover, const struct takeover_offer *offer);

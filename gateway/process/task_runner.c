@@ -1,7 +1,7 @@
 /* task_runner.c - a child of the parent that runs a worker of src/tasks.
  *
- * It waits for Redis for as long as it takes, and ends after the task at hand when it is
- * told to. What tasks run at once is the setting task-concurrency. */
+ * It waits for Redis for as long as necessary, and ends after the current task when it is told to.
+ * The setting task-concurrency is the number of tasks at a time. */
 #include "gateway/process/task_runner.h"
 
 #include <errno.h>

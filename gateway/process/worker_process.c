@@ -1,8 +1,8 @@
-/* worker_process.c - fork(2), a pipe for the one byte that says `ready`, and a pidfd for the end.
+/* worker_process.c - fork(2), a pipe for the byte that reports `ready`, and a pidfd for the end.
  *
- * A pidfd cannot be mistaken for another process, however late its end is seen. Whatever fails on
- * the way (no memory, no descriptor) counts as an end, and the next try comes after the same delay.
- * Nothing here waits; the supervisor's poll(2) says when to call. */
+ * A pidfd cannot be mistaken for another process, however late its end is noticed. Any failure on
+ * the way (out of memory, no descriptor) counts as an end, and the next attempt follows after the
+ * same delay. Nothing here blocks; the supervisor's poll(2) says when to call. */
 #include "gateway/process/worker_process.h"
 
 #include <assert.h>
@@ -52,7 +52,8 @@ void worker_process_let_go(struct worker_process *worker)
     close_fd(&worker->ready_pipe);
 }
 
-/* No memory, no descriptor, no process: as with a crash, the next try comes after the back-off. */
+/* Out of memory, descriptors or processes: as after a crash, the next attempt follows after the
+ * delay. */
 static void give_up(struct worker_process *worker, const char *event)
 {
     log_error(event, "%serror=\"%s\"", worker->label, strerror(errno));
@@ -64,9 +65,9 @@ bool worker_process_fork(struct worker_process *worker, int *ret_ready_fd)
     int ready[2] = {-1, -1};
     pid_t pid = -1;
 
-    worker->started_ms = clock_monotonic_ms(); /* asking Redis may have taken a while */
-    fflush(NULL);                              /* or the child says it again */
-    worker->pulses = metric_get(worker->metrics, METRIC_WORKER_PULSES); /* before its first */
+    worker->started_ms = clock_monotonic_ms(); /* starting to ask Redis may have taken a while */
+    fflush(NULL);                              /* otherwise the child would print it again */
+    worker->pulses = metric_get(worker->metrics, METRIC_WORKER_PULSES); /* before its first pulse */
     worker->has_pulse = false;
     worker->silent_ms = 0;
     if (pipe2(ready, O_CLOEXEC) == 0)
@@ -115,7 +116,7 @@ bool worker_process_take_ready(struct worker_process *worker, uint64_t now_ms)
 
     close_fd(&worker->ready_pipe);
     if (!is_ready)
-        return false; /* its end is near: the pidfd will say so */
+        return false; /* it is about to end: the pidfd will report it */
     worker->state = WORKER_READY;
     log_info(worker->lines->ready, "%spid=%d after_ms=%llu", worker->label, (int)worker->pid,
              (unsigned long long)(now_ms - worker->started_ms));
@@ -156,7 +157,7 @@ bool worker_process_kill_if_hung(struct worker_process *worker, uint64_t elapsed
     log_error(worker->lines->hangs, "%spid=%d silent_ms=%llu", worker->label, (int)worker->pid,
               (unsigned long long)worker->silent_ms);
     metric_add(worker->metrics, METRIC_WORKER_HANGS, 1);
-    worker->silent_ms = 0; /* its end is near */
+    worker->silent_ms = 0; /* it is about to end */
     worker_process_signal(worker, SIGKILL);
     return true;
 }

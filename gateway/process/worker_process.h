@@ -1,8 +1,8 @@
-/* gateway/process/worker_process.h - a worker as its parent knows it: a process that is forked,
- * says that it could serve, is measured, ends, and may be forked again after a while. So is the
- * intake process.
+/* gateway/process/worker_process.h - the parent's view of a worker: a process that is forked,
+ * reports that it can serve, is measured, ends, and may be forked again after a delay. The intake
+ * process is treated alike.
  *
- * What that means for the others is for the supervisor to decide. */
+ * The supervisor decides what this means for the others. */
 #pragma once
 
 #include <signal.h>
@@ -13,7 +13,7 @@
 #include "gateway/process/restart_delay.h"
 #include "gateway/metrics/metrics.h"
 
-/* How often a worker tells its parent that its loop comes round, and how often the parent looks. */
+/* How often a worker reports that its loop is running, and how often the parent checks. */
 enum { WORKER_PULSE_MS = 500 };
 
 struct worker_lines;
@@ -21,52 +21,53 @@ struct worker_lines;
 enum worker_state { WORKER_DOWN, WORKER_STARTING, WORKER_READY };
 
 struct worker_process {
-    const struct worker_lines *lines; /* what is logged of it */
-    char label[16];                   /* begins these lines: "worker=0 " */
+    const struct worker_lines *lines; /* names of its log lines */
+    char label[16];                   /* prefix of these lines: "worker=0 " */
     struct metrics *metrics;          /* of its slot */
     enum worker_state state;
     pid_t pid;
     int pidfd;      /* -1: down; readable when the process has ended */
-    int ready_pipe; /* our end; -1: it has said that it is ready, or is down */
+    int ready_pipe; /* the parent's end; -1: it has reported that it is ready, or is down */
     uint64_t started_ms;
-    uint64_t retry_ms; /* when down: not before */
+    uint64_t retry_ms; /* when down: do not start before this */
     struct restart_delay delay;
-    uint64_t pulses;    /* METRIC_WORKER_PULSES at the last look */
-    bool has_pulse;     /* its loop has come round once: starting may take long */
-    uint64_t silent_ms; /* how long `pulses` has not moved, in time in which the parent ran */
+    uint64_t pulses;    /* METRIC_WORKER_PULSES at the last check */
+    bool has_pulse;     /* its loop has run once: starting may take long */
+    uint64_t silent_ms; /* for how long `pulses` has not changed, counting only time in which the
+                           parent ran */
 };
 
 void worker_process_init(struct worker_process *worker, unsigned index, struct metrics *metrics);
 void worker_process_init_intake(struct worker_process *process, struct metrics *metrics);
 
-/* true: in the child, which says that it is ready by a byte to *ret_ready_fd. false: in the parent;
- * the worker is starting, or down still, which was logged, and due again after its back-off. */
+/* true: in the child, which reports that it is ready by writing a byte to *ret_ready_fd. false: in
+ * the parent; the worker is starting, or is still down, which was logged, and will be started after
+ * its delay. */
 bool worker_process_fork(struct worker_process *worker, int *ret_ready_fd);
 
-/* In any forked child: closes what is the parent's. */
+/* In any forked child: closes what belongs to the parent. */
 void worker_process_let_go(struct worker_process *worker);
 
 bool worker_process_is_due(const struct worker_process *worker, uint64_t now_ms);
 
 void worker_process_signal(const struct worker_process *worker, int number);
 
-/* Its ready pipe is readable: whether it is ready now. */
+/* Its ready pipe is readable: returns whether it is ready now. */
 bool worker_process_take_ready(struct worker_process *worker, uint64_t now_ms);
 
 /* Its pidfd is readable: it is down, and *ret_how says how it ended. false: it has not ended. */
 bool worker_process_reap(struct worker_process *worker, siginfo_t *ret_how);
 
-/* The parent looks, `elapsed_ms` after the last time. Of that it counts two periods at most: when
- * more have passed it did not run itself, and nor, perhaps, did the worker. true: the worker's
- * loop runs and has not come round for `timeout_ms`; it was killed, which was logged and counted.
- */
+/* Checks the worker, `elapsed_ms` after the last check. At most two periods of that are counted: if
+ * more have passed the parent did not run, and perhaps neither did the worker. true: the worker's
+ * loop has not run for `timeout_ms`; the worker was killed, which was logged and counted. */
 bool worker_process_kill_if_hung(struct worker_process *worker, uint64_t elapsed_ms,
                                  uint64_t timeout_ms);
 
-/* It ended without being told, `ended` says how: due again after its back-off. Logged. */
+/* It ended unexpectedly, `ended` says how: to be restarted after its delay. Logged. */
 void worker_process_note_death(struct worker_process *worker, const char *ended, uint64_t now_ms);
-/* It ended as it was told. */
+/* It ended as it was told to. */
 void worker_process_note_stop(const struct worker_process *worker, const char *ended);
 
-/* Memory, CPU and descriptors, into its metrics. `may_list_files`: process_usage.h says why. */
+/* Measures memory, CPU and descriptors for its metrics. `may_list_files`: see process_usage.h. */
 void worker_process_measure(const struct worker_process *worker, bool may_list_files);
