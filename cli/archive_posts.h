@@ -1,4 +1,4 @@
-/* cli/archive_posts.h - posts of the archive, as a reader may see them. */
+/* cli/archive_posts.h - reads posts from the archive, as a reader may see them. */
 #pragma once
 
 #include "cli/rows.h"
@@ -7,17 +7,17 @@
 struct archive_posts {
     struct sl_archive *archive;
     struct sl_archive_page page;
-    struct rows rows; /* a row for each post of the page: for sl_posts_at() */
+    struct rows rows; /* a row for each post of the page, for sl_posts_at() */
 };
 
 #define ARCHIVE_POSTS_INIT ((struct archive_posts){.page = SL_ARCHIVE_PAGE_INIT, .rows = ROWS_INIT})
 
-/* Opens the archive that the command line names. 0, or as sl_archive_open(). */
+/* Opens the archive named on the command line. 0, or as sl_archive_open(). */
 int archive_posts_open(struct sl_archive **ret_archive, const struct database *database,
                        const struct cli *cli, struct failure *reterr);
 
-/* Fills the page anew: with those of `ids` that the archive has, or with a user's posts before one
- * (0: from the newest on). CLI_GOOD, or the exit status when it has said why. */
+/* Fills the page again: with those of `ids` that the archive has, or with a user's posts before an
+ * id (0: from the newest). CLI_GOOD, or the exit status after printing why. */
 int archive_posts_find(struct archive_posts *posts, struct database *database,
                        const struct cli *cli, uint64_t reader, const uint64_t *ids, size_t count);
 int archive_posts_list(struct archive_posts *posts, struct database *database,

@@ -1,6 +1,6 @@
 #include "cli/cache_url.h"
 
-enum { TIMEOUT_MS = 1000 }; /* nobody else waits */
+enum { TIMEOUT_MS = 1000 }; /* a single program uses it */
 
 int cache_url_open(struct sl_cache **ret_cache, const struct database *database,
                    const struct cli *cli, struct failure *reterr)

@@ -1,7 +1,8 @@
-/* children.c - fork(2), for posix_spawn(3) cannot ask for a signal at the death of the parent.
+/* children.c - uses fork(2), because posix_spawn(3) cannot request a signal at the death of the
+ * parent.
  *
- * That exec(2) has failed is told through a pipe, which a success closes. A child has ended when
- * waitpid(2) says so, which is asked of each one by its id: nobody else's children are touched. */
+ * A failure of exec(2) is reported through a pipe, which is closed on success. Each child is waited
+ * for by its pid with waitpid(2), so children of other modules are not affected. */
 #include "cli/children.h"
 
 #include <errno.h>
@@ -44,7 +45,7 @@ int children_rest(uint32_t ms)
     return signal < 0 || signal == SIGCHLD ? 0 : -EINTR;
 }
 
-/* In the child: what is its own. Where something cannot be had, false. */
+/* In the child: sets up its environment. false: something failed. */
 static bool settle(pid_t parent, const char *folder, const char *log, int fd)
 {
     int out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -61,7 +62,7 @@ static bool settle(pid_t parent, const char *folder, const char *log, int fd)
            (!folder || chdir(folder) == 0);
 }
 
-/* As fork(), with the buffers of standard output written first. */
+/* fork(), after flushing standard output. */
 static pid_t split(struct failure *reterr)
 {
     pid_t pid;
@@ -82,7 +83,7 @@ int child_start(struct child *child, const char *const *argv, const char *folder
         return failure_set(reterr, -errno, "cannot make a pipe: %s", strerror(errno));
     pid = split(reterr);
     if (pid == 0) {
-        /* above descriptor 3, which is the child's own */
+        /* above descriptor 3, which is used by the child */
         int telling = fcntl(broken[1], F_DUPFD_CLOEXEC, 10);
 
         if (settle(self, folder, log, fd))
@@ -178,6 +179,6 @@ void children_stop(struct child *children, size_t count, int signal, uint32_t ms
     while (any_runs(children, count)) {
         if (clock_monotonic_ms() >= deadline_ms)
             signal_all(children, count, SIGKILL);
-        children_rest(20); /* told to end once more: that is what it does */
+        children_rest(20); /* a second signal does not interrupt this */
     }
 }

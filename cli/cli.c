@@ -1,8 +1,8 @@
-/* cli.c - how commands speak to people.
+/* cli.c - messages and output of the commands.
  *
- * Failures are returned, since there may be something to close; wrong usage ends the program at
- * once (exit status 2): nothing has been begun then. What is written may have come from others, so
- * nothing that a terminal would obey passes; texts of any length are written piece by piece. */
+ * Failures are returned, because there may be something to close. Wrong usage ends the program at
+ * once (exit status 2), because nothing has begun then. Output may come from outside, so control
+ * characters are escaped; texts of any length are written piece by piece. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 enum { ESCAPE_SIZE = sizeof("\\u10ffff") };
 
-/* Takes the next piece of a text, in the form in which it may be shown: as it is, or an escape,
+/* Takes the next piece of a text in the form in which it may be shown: unchanged, or an escape,
  * which is written into `room`. */
 static struct sl_slice take_shown(struct sl_slice *text, bool keeps_lines,
                                   char room[static ESCAPE_SIZE])
@@ -55,7 +55,7 @@ void cli_append_word(struct buffer *buffer, struct sl_slice text)
         buffer_append_slice(buffer, take_shown(&text, false, room));
 }
 
-/* Others may have made what it says: a server, Redis, an archive. */
+/* The message may contain text from a server, Redis or an archive. */
 static void say(const struct cli *cli, const char *format, va_list args)
 {
     struct buffer text = BUFFER_INIT;
@@ -112,6 +112,6 @@ int cli_done(const struct cli *cli)
     if (fflush(stdout) == 0 && !ferror(stdout))
         return CLI_GOOD;
     if (errno == EPIPE)
-        return CLI_GOOD; /* whoever reads has seen enough */
+        return CLI_GOOD; /* the reader has closed the pipe */
     return cli_failed_with(cli, "cannot write the result: %s", strerror(errno));
 }

@@ -1,9 +1,9 @@
-/* cluster_try.c - sluice cluster try: a Redis Cluster, sluiced and demo posts, in one command.
+/* cluster_try.c - sluice cluster try: a Redis Cluster, sluiced and demo posts with one command.
  *
- * Everything is started in order, watched once a second, and ended in the opposite order by Ctrl-C
- * or SIGTERM; what dies of somebody's kill -9 takes the rest along (children.h). Nodes that end are
- * started again, for killing them is what this is for. All files are in one directory, which is
- * removed at the end unless it was named. */
+ * Everything is started in order, checked once a second, and ended in reverse order by Ctrl-C or
+ * SIGTERM; if this program is killed, its children end, too (children.h). Nodes that end are
+ * restarted, because the purpose is to try what happens when they are killed. All files are in one
+ * directory, which is removed at the end unless it was named. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -35,7 +35,7 @@ enum {
     STOP_MS = 15000,
     TOKEN_TTL_S = 7 * 86400,
     LINE_SIZE = 1024,
-    PATH_SIZE = PATH_MAX + 32, /* of what is in the directory */
+    PATH_SIZE = PATH_MAX + 32, /* of files in the directory */
 };
 
 static const char login[] = "you";
@@ -46,7 +46,7 @@ struct trial {
     struct cli *cli;
     const char *dir, *listen, *sluiced_program;
     double per_minute;
-    char folder[PATH_MAX]; /* absolute; empty: there is none yet */
+    char folder[PATH_MAX]; /* absolute; empty: none yet */
     struct try_nodes nodes;
     char redis_url[64];
     struct child sluiced, demo;
@@ -96,7 +96,7 @@ static void remove_folder(const struct trial *trial)
         nftw(trial->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* The secret of the tokens; that of a former run is good still. */
+/* The secret of the tokens; that of an earlier run is reused. */
 static int make_secret(const struct trial *trial, char path[static PATH_SIZE],
                        struct failure *reterr)
 {
@@ -172,7 +172,7 @@ static int start_sluiced(struct trial *trial, const char *secret, struct failure
 
 /* ---- the database ---- */
 
-/* The user whose token is printed. */
+/* Creates the user whose token is printed. */
 static int make_you(struct database *database, uint64_t *ret_id, struct failure *reterr)
 {
     const struct sl_user_ref you = sl_user_by_login(sl_slice_str(login));
@@ -207,7 +207,7 @@ static int make_token(struct trial *trial, const char *secret, uint64_t id, stru
     return r;
 }
 
-/* Makes or finds the database; CLI_GOOD, or CLI_FAILED when it has said why. */
+/* Creates or finds the database. CLI_GOOD, or CLI_FAILED after printing why. */
 static int fill(struct trial *trial, const char *secret)
 {
     struct database database;
@@ -242,9 +242,9 @@ static int start_demo(struct trial *trial, struct failure *reterr)
     return child_fork(&trial->demo, run_demo, trial, log, reterr);
 }
 
-/* ---- all of it ---- */
+/* ---- the command ---- */
 
-/* This program, as a shell in another directory finds it. */
+/* The path of this program, usable in another directory. */
 static const char *self(char room[static PATH_MAX])
 {
     const char *name = program_invocation_name;
@@ -285,7 +285,7 @@ static void say_what_to_try(const struct trial *trial)
     fflush(stdout);
 }
 
-/* CLI_FAILED: said why; -EINTR: it is to end. */
+/* CLI_FAILED: printed why; -EINTR: should end. */
 static int start_all(struct trial *trial)
 {
     char secret[PATH_SIZE];
@@ -314,7 +314,7 @@ static int start_all(struct trial *trial)
     return r == 0 || r == -EINTR ? r : cli_failed(trial->cli, &failure);
 }
 
-/* Until it is told to end (CLI_GOOD), or sluiced ends by itself. */
+/* Returns when it should end (CLI_GOOD), or when sluiced ends by itself. */
 static int watch(struct trial *trial)
 {
     char how[CHILD_END_SIZE], log[PATH_SIZE], said[CHILD_WORDS_SIZE];
@@ -322,7 +322,7 @@ static int watch(struct trial *trial)
     while (children_rest(WATCH_MS) == 0) {
         try_nodes_watch(&trial->nodes);
         if (!child_runs(&trial->demo))
-            start_demo(trial, NULL); /* or a second later */
+            start_demo(trial, NULL); /* on failure, again a second later */
         if (child_runs(&trial->sluiced))
             continue;
         child_describe_end(&trial->sluiced, how);

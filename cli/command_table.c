@@ -5,7 +5,7 @@
 
 #include "base/nearest.h"
 
-/* How many of the words a command's name takes when it is what they begin with, else 0. */
+/* The number of words in a command's name if the arguments begin with it, else 0. */
 static int words_matched(const char *name, int argc, char *const *argv)
 {
     int words = 0;

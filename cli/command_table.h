@@ -1,4 +1,4 @@
-/* cli/command_table.h - looking for commands in the table of them (commands.h). */
+/* cli/command_table.h - searches the table of commands (commands.h). */
 #pragma once
 
 #include <stdbool.h>
@@ -6,7 +6,7 @@
 
 #include "cli/cli.h"
 
-/* Commands in the order of the help; a title begins a group of them. */
+/* Commands in the order of the help; a title begins a group. */
 struct command_entry {
     const char *title; /* NULL: in the group of the one before */
     const struct command *command;
@@ -17,21 +17,21 @@ struct command_table {
     size_t count;
 };
 
-/* The command that the words begin with, the longest where several fit ("tasks retry" rather than
- * "tasks"); *ret_words is how many of the words are its name. NULL: none. */
+/* The command that the words begin with; if several match, the longest ("tasks retry" rather than
+ * "tasks"). *ret_words is the number of words in its name. NULL: none. */
 const struct command *command_table_find(const struct command_table *table, int argc,
                                          char *const *argv, int *ret_words);
 
-/* The first word of commands of two, such as "user". */
+/* Whether the word is the first word of two-word commands, such as "user". */
 bool command_table_is_group(const struct command_table *table, const char *word);
 
-/* The command that has an option of this name; NULL: none. */
+/* A command with an option of this name; NULL: none. */
 const struct command *command_table_with_option(const struct command_table *table,
                                                 const char *name);
 
 enum { COMMAND_NAME_SIZE = 32 };
 
-/* Which command, or first word of several, was probably meant by words that are none; it is written
- * into `room`. NULL: nothing is near. */
+/* The command, or first word of several, that is closest to unknown words; written to `room`. NULL:
+ * none is close. */
 const char *command_table_nearest(const struct command_table *table, const char *words,
                                   char room[static COMMAND_NAME_SIZE]);

@@ -1,9 +1,9 @@
 /* commands.c - the table of commands, in the order of the help.
  *
- * Each is defined in the file that is named as it is. */
+ * Each is defined in the file with its name. */
 #include "cli/commands.h"
 
-/* In cli/NAME.c. */
+/* Defined in cli/NAME.c. */
 extern const struct command command_cluster_try;
 extern const struct command command_comments;
 extern const struct command command_common_followers;

@@ -1,4 +1,4 @@
-/* cli/commands.h - all commands. */
+/* cli/commands.h - the table of all commands. */
 #pragma once
 
 #include "cli/command_table.h"

@@ -1,8 +1,8 @@
-/* common.c - common followers and common following: whom two users have in common.
+/* common.c - common followers and common following of two users.
  *
- * The first user's shard gives candidates, the second user's is asked about them where it is
- * another. Pages are read until there are as many as were asked for, since a page may have few that
- * are common; what is printed is looked up at the end, in one round trip. */
+ * The first user's shard returns candidates; the second user's shard is asked about them if it is
+ * another one. Pages are read until there are as many users as requested, because a page may have
+ * few common ones. What is printed is looked up at the end, in one round trip. */
 #include <errno.h>
 
 #include <hiredis/hiredis.h>
@@ -25,7 +25,7 @@ struct search {
     uint64_t positions[SL_PAGE_MAX];
 };
 
-/* The second user's shard is asked about all that the first's has said. */
+/* Asks the second user's shard about all candidates. */
 static int check(struct search *search, const redisReply *candidates, redisReply **ret_reply,
                  size_t count, struct failure *reterr)
 {
@@ -40,7 +40,7 @@ static int check(struct search *search, const redisReply *candidates, redisReply
     return r;
 }
 
-/* Takes what is common of a page, up to the limit. */
+/* Takes the common users of a page, up to the limit. */
 static int take_page(struct search *search, const redisReply *reply, struct failure *reterr)
 {
     redisReply *checked = NULL;
@@ -85,7 +85,7 @@ static int read_all(struct search *search, struct failure *reterr)
     return r;
 }
 
-/* Both users by what the command line calls them. */
+/* Looks up both users of the command line. */
 static int find_users(struct search *search, const struct cli *cli, char *const *names)
 {
     const struct sl_user_ref refs[2] = {argument_user(cli, names[0]), argument_user(cli, names[1])};

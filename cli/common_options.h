@@ -1,4 +1,4 @@
-/* cli/common_options.h - what every command takes, in front of its name as well. */
+/* cli/common_options.h - the options of all commands, which may also precede the command's name. */
 #pragma once
 
 #include "cli/cli.h"

@@ -1,9 +1,9 @@
-/* completion.c - sluice completion: what a shell needs in order to complete command lines.
+/* completion.c - sluice completion: scripts for the completion of command lines in shells.
  *
- * Each script walks over the words in front of the cursor, passes over options and their values,
- * and so finds the command; then it offers that command's options, the values of the option in
- * front of the cursor, or the words that may be its arguments. What these are is printed from the
- * table of commands, so that no script has to ask a program while somebody types. */
+ * Each script walks over the words before the cursor, skips options and their values, and so finds
+ * the command; then it offers that command's options, the values of the option before the cursor,
+ * or possible arguments. These are printed from the table of commands, so that no script has to run
+ * a program while the user types. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,8 +16,7 @@ static bool is_file(const char *words)
     return words && strcmp(words, CLI_FILE) == 0;
 }
 
-/* In single quotes, which end nothing and are no option of a shell: a quote is a typographic one.
- */
+/* Prints in single quotes. A quote in the text is printed as a typographic one. */
 static void print_quoted(const char *text)
 {
     putchar('\'');
@@ -30,7 +29,7 @@ static void print_quoted(const char *text)
     putchar('\'');
 }
 
-/* The first sentence, for a shell that shows one. */
+/* Prints the first sentence, for shells that show one. */
 static void print_sentence(const char *text, bool has_colons)
 {
     putchar('\'');
@@ -51,7 +50,8 @@ static void print_options(const struct cli_option *options)
         printf(" --%s", options->name);
 }
 
-/* Options with a value, of all commands: a shell passes over both. Separated by `between`. */
+/* Prints the options with a value of all commands, so that shells can skip both. Separated by
+ * `between`. */
 static void print_valued(const struct command_table *table, const char *between)
 {
     const char *lead = "";
@@ -69,7 +69,7 @@ static void print_valued(const struct command_table *table, const char *between)
     }
 }
 
-/* The words that may follow `prefix`, which is "" or the first word of commands of two. */
+/* Prints the words that may follow `prefix`, which is "" or the first word of two-word commands. */
 static void print_next_words(const struct command_table *table, const char *prefix)
 {
     size_t length = strlen(prefix);
@@ -95,7 +95,7 @@ static void print_next_words(const struct command_table *table, const char *pref
     }
 }
 
-/* The first words of commands of two, each once, by `print`. */
+/* Calls `print` with the first words of two-word commands, each once. */
 static void for_groups(const struct command_table *table,
                        void (*print)(const struct command_table *table, const char *word))
 {
@@ -239,7 +239,8 @@ static void zsh_values(const char *name, const struct cli_option *options)
     }
 }
 
-/* Entries "word:summary" behind `prefix`. A group's own summary is the list of what is in it. */
+/* Prints "word:summary" for the words after `prefix`. The summary of a group is the list of its
+ * commands. */
 static void zsh_next(const struct command_table *table, const char *prefix)
 {
     size_t length = strlen(prefix);

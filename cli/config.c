@@ -1,8 +1,8 @@
 /* config.c - config list, get, set: the settings of the database.
  *
- * Every shard has them: all are read, and a value that is not the same everywhere is an error that
- * says so. A change goes to one shard after the other, with some settings in several rounds; one
- * that breaks off is completed by doing it again. The names, bounds and defaults come from
+ * Every shard has them: all are read, and a value that differs between shards is reported as an
+ * error. A change goes to one shard after the other, for some settings in several rounds; if it is
+ * interrupted, it is completed by repeating it. Names, bounds and defaults come from
  * src/database/settings.def. */
 #include <stdio.h>
 

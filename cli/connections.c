@@ -1,9 +1,9 @@
-/* connections.c - lists the open streams of a gateway and of all others beside it, or ends some.
+/* connections.c - lists the open streams of a gateway and all others on the same database, or ends
+ * some.
  *
- * Each page is one GET, ended with the last that has a row; to end some is one DELETE. An answer
- * has ANSWER_MAX_BYTES at most, and ANSWER_MAX_S to come. What others have made (subjects) is
- * printed without what a terminal would obey. Answers that are not complete are told on standard
- * error. */
+ * Each page is one GET, ended by the last page without a next one; ending streams is one DELETE. An
+ * answer has at most ANSWER_MAX_BYTES, and ANSWER_MAX_S to arrive. Text from outside (subjects) is
+ * printed without control characters. Incomplete answers are reported on standard error. */
 #include <curl/curl.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -29,7 +29,7 @@ struct wish {
     bool is_incomplete; /* of an answer */
 };
 
-/* --- asking ------------------------------------------------------------------------------- */
+/* --- requests ---------------------------------------------------------------------------- */
 
 static size_t on_bytes(char *bytes, size_t size, size_t count, void *answer)
 {
@@ -62,7 +62,7 @@ static CURLcode perform(CURL *curl, const struct wish *wish, const char *method,
     return code;
 }
 
-/* NULL: no memory. To be freed with curl_free(). */
+/* NULL: out of memory. Free with curl_free(). */
 static char *with_parameter(char *url, const char *name, const char *value)
 {
     CURLU *parts = curl_url();
@@ -90,7 +90,7 @@ static const char *value_of(const void *owner, const char *param)
     return wish->end_sub ? wish->end_sub : wish->sub;
 }
 
-/* `url` is taken over. CLI_GOOD: *ret_json is the caller's, NULL where the answer has no body. */
+/* Takes ownership of `url`. CLI_GOOD: the caller owns *ret_json, NULL if the answer has no body. */
 static int ask(const struct cli *cli, const struct wish *wish, const char *method, char *url,
                struct buffer *answer, json_t **ret_json)
 {

@@ -1,9 +1,9 @@
-/* database.c - finds Redis, asks it which database it holds, sends calls and waits.
+/* database.c - finds Redis and its database, sends calls and waits for the replies.
  *
- * Where no URL is given it is the embedded Redis of a sluiced on this machine, by the socket in its
- * data directory. All calls block, with times for connecting, answering and trying again. A write
- * whose user turns out to live in another shard (-EXDEV) is built a second time, when that user has
- * been looked up. */
+ * Without a URL it uses the private Redis of a sluiced on this machine, by the socket in its data
+ * directory. All calls block, with limits for connecting, answering and repeating. A write whose
+ * user turns out to be in another shard (-EXDEV) is built a second time after that user was looked
+ * up. */
 #include "cli/database.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 enum { CONNECT_MS = 5000, ANSWER_MS = 30000, RETRY_MS = 5000 };
 
-/* The socket of the embedded Redis. */
+/* The socket of the private Redis. */
 static int find_embedded(struct sl_redis_address *ret_address, struct failure *reterr)
 {
     struct sl_redis_address address = {0};

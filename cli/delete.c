@@ -21,7 +21,7 @@ static int send(struct database *database, struct sl_call *call, int built, stru
     return r;
 }
 
-/* Redis has no such post: then the archive may have it. */
+/* Redis has no such post: the archive may have it. */
 static int delete_archived(struct database *database, const struct cli *cli,
                            const struct sl_user_ref *author, uint64_t post, struct failure *reterr)
 {

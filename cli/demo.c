@@ -1,8 +1,8 @@
-/* demo.c - each line of demo_posts, one JSON object, becomes an event for a replay.
+/* demo.c - turns each line of demo_posts, a JSON object, into an event for a replay.
  *
- * {"login","name"} is one of the people, {"user","lang","text","geo"} a post of one of them. The
- * replay (cli/replay_batch.h) makes users on demand and knows how to write. Pauses are distributed
- * exponentially, as between things that people do without knowing of each other. */
+ * {"login","name"} is a user, {"user","lang","text","geo"} a post. The replay (cli/replay_batch.h)
+ * creates users on demand and writes the posts. Pauses are exponentially distributed, as between
+ * independent actions of people. */
 #include "cli/demo.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ struct demo {
     struct replay_batch *batch;
     json_t *names; /* {login: name} */
     json_t *posts; /* an array */
-    size_t lines;  /* that went into the batch so far */
+    size_t lines;  /* put into the batch so far */
 };
 
 static void refuse(void *context, size_t line, const char *why)
@@ -56,7 +56,7 @@ static bool read_posts(struct demo *demo)
     return json_array_size(demo->posts) > 0;
 }
 
-/* Takes the event and does it. What Redis does not take now is left out. */
+/* Writes the event. Failures of Redis are ignored. */
 static void happen(struct demo *demo, json_t *event)
 {
     char *line = json_dumps(event, JSON_COMPACT);

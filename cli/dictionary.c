@@ -1,7 +1,7 @@
 /* dictionary.c - dictionary list, show and withdraw.
  *
- * The list holds all that ever were, for an id is never used again; what a dictionary says is shown
- * without the tables before it, which are no strings. */
+ * The list contains all dictionaries that ever existed, because an id is never used again. The
+ * content of a dictionary is shown without the tables before the strings. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

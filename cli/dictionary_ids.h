@@ -1,4 +1,4 @@
-/* cli/dictionary_ids.h - what the commands for dictionaries share. */
+/* cli/dictionary_ids.h - the common part of the commands for dictionaries. */
 #pragma once
 
 #include "cli/database.h"
@@ -9,6 +9,6 @@ struct dictionary_list {
     size_t count;
 };
 
-/* From mem_alloc(). 0; a negative errno. */
+/* Reads the list, allocated with mem_alloc(). 0; a negative errno. */
 int dictionary_list_read(struct database *database, struct dictionary_list **ret_list,
                          struct failure *reterr);

@@ -1,8 +1,8 @@
-/* dictionary_log.c - backwards, so that a deletion is known before the post that it deletes.
+/* dictionary_log.c - reads backwards, so that a deletion is known before the post that it deletes.
  *
- * A deletion stands in the log of its post's shard. Bytes move while more are read, so a sample is
- * an offset until all have been. What is kept is bounded by the number of posts and by MAX_BYTES.
- */
+ * A deletion is in the same log as its post. The bytes move while more are read, so a sample is
+ * an offset until all have been read. The memory is limited by the number of posts and by
+ * MAX_BYTES. */
 #include "cli/dictionary_log.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ enum { PAGE = 1000, MAX_BYTES = 8 << 20 };
 struct reader {
     struct dictionary_log log;
     size_t room;              /* for samples */
-    struct hash_map *authors; /* id -> its number and one, as a pointer */
+    struct hash_map *authors; /* id -> its number plus one, as a pointer */
     struct hash_map *deleted; /* ids of posts */
 };
 
@@ -46,7 +46,7 @@ static int author_number(struct reader *reader, struct sl_slice id, uint32_t *re
     return 0;
 }
 
-/* For now its `data` is an offset. */
+/* Until all are read, its `data` is an offset. */
 static int keep(struct reader *reader, struct sl_slice event, struct sl_slice author)
 {
     struct piece_sample *sample = &reader->log.samples[reader->log.count];

@@ -1,5 +1,4 @@
-/* cli/dictionary_log.h - the newest posts of the log that everybody may read, and that are there
- * still. */
+/* cli/dictionary_log.h - reads the newest public posts of the log that were not deleted. */
 #pragma once
 
 #include <stdint.h>
@@ -10,13 +9,13 @@
 
 struct dictionary_log {
     struct buffer bytes;          /* of the samples */
-    struct piece_sample *samples; /* from mem_alloc() */
+    struct piece_sample *samples; /* allocated with mem_alloc() */
     size_t count;
     uint32_t authors;
 };
 
-/* At most `posts` of all shards together, the newest of each. 0: end it with dictionary_log_done();
- * a negative errno. */
+/* Reads at most `posts` of all shards together, the newest of each. 0: call dictionary_log_done()
+ * at the end; a negative errno. */
 int dictionary_log_read(struct database *database, size_t posts, struct dictionary_log *ret_log,
                         struct failure *reterr);
 void dictionary_log_done(struct dictionary_log *log);

@@ -1,8 +1,8 @@
-/* dictionary_make.c - strings that have been chosen, and what zstd puts before them.
+/* dictionary_make.c - puts the header of zstd before the chosen strings.
  *
- * zstd could choose strings by itself (ZDICT_trainFromBuffer()), but takes any; so it is only asked
- * for the head: tables of how often which byte, length and offset comes when the samples are
- * compressed with these strings. No string can be read from a table. */
+ * zstd could choose strings by itself (ZDICT_trainFromBuffer()), but would use any; so it is only
+ * used for the header: tables of the frequencies of bytes, lengths and offsets when the samples are
+ * compressed with these strings. No string can be recovered from a table. */
 #include "cli/dictionary_make.h"
 
 #include <errno.h>
@@ -13,14 +13,15 @@
 #include "base/alloc.h"
 
 enum {
-    LEVEL = 6,     /* what sluiced has unless told otherwise */
-    HEAD_MAX = 320 /* before the strings: what zdict.h says it needs, and some more */
+    LEVEL = 6,     /* the default of sluiced */
+    HEAD_MAX = 320 /* before the strings: what zdict.h says is needed, and some more */
 };
 
-/* Ours, so it takes no authors. Without its end: a JSON object begins behind it. */
+/* Our own text, so it needs no authors. Its end is left out, because a JSON object begins with
+ * it. */
 static const char sse_head[] = "\nevent: post\ndata: {\"id\":\"";
 
-/* The best ones are at the end, where they cost least to refer to. */
+/* The best ones are at the end, where references to them are cheapest. */
 static void append_pieces(const struct pieces *pieces, struct buffer *strings)
 {
     for (size_t i = pieces->count; i-- > 0;) {
@@ -31,7 +32,7 @@ static void append_pieces(const struct pieces *pieces, struct buffer *strings)
     buffer_append(strings, sse_head, sizeof(sse_head) - 1);
 }
 
-/* As one of the stream formats has it: what stands around the JSON is in tables as well. */
+/* In one of the stream formats, so that the tables include what surrounds the JSON. */
 static void append_sample(struct sl_slice json, size_t number, struct buffer *all)
 {
     static const struct {
@@ -44,7 +45,7 @@ static void append_sample(struct sl_slice json, size_t number, struct buffer *al
     buffer_append_str(all, formats[format].behind);
 }
 
-/* All samples behind each other, and the size of each, as zdict.h wants them. */
+/* All samples concatenated, and the size of each, as zdict.h requires. */
 static int join(const struct piece_sample *samples, size_t count, struct buffer *all,
                 size_t **ret_sizes)
 {

@@ -1,15 +1,15 @@
-/* dictionary_pieces.c - all strings of all lengths are counted by author, shortest first.
+/* dictionary_pieces.c - counts the authors of all strings of all lengths, shortest first.
  *
- * Where a string of some length has too few authors, so has every longer one that begins there: so
- * each round looks only at places where the round before has found enough. A table has a slot for
- * each distinct string, by a hash of it: its last author and how many there were, which counts
- * every author once because samples are sorted by author. Two strings of one hash would count
- * together; so what has been chosen is looked for in the samples at the end, byte by byte.
+ * If a string has too few authors, so has every longer one that begins with it: so each round
+ * examines only positions where the round before has found enough. A table has a slot for each
+ * distinct string, by its hash: its last author and their number; this counts every author once,
+ * because samples are sorted by author. Two strings with the same hash would be counted together;
+ * so the chosen strings are finally searched in the samples, byte by byte.
  *
- * A sample is cut into the longest pieces that are permitted. They are chosen as by COVER (Liao,
- * Petri, Moffat, Wirth: "Effective construction of relative Lempel-Ziv dictionaries", 2016): the
- * one whose short strings are the most frequent for its size, then the same among what it leaves.
- * Where a piece stood is not kept: pieces that stood together say nothing of each other. */
+ * Each sample is split into the longest permitted pieces. They are chosen as in COVER (Liao, Petri,
+ * Moffat, Wirth: "Effective construction of relative Lempel-Ziv dictionaries", 2016): first the one
+ * whose short strings are most frequent in relation to its size, then the same among what it
+ * leaves. The origin of a piece is not kept, so pieces cannot be related to each other. */
 #include "cli/dictionary_pieces.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ static const uint16_t lengths[] = {PIECE_MIN, 6,  7,  8,  9,  10, 12, 14, 16,  1
 
 enum { LENGTHS = sizeof(lengths) / sizeof(lengths[0]), DIGITS_MAX = 4 };
 
-#define MULTIPLIER UINT64_C(0x9e3779b97f4a7c15) /* odd; 2^64 by the golden ratio */
+#define MULTIPLIER UINT64_C(0x9e3779b97f4a7c15) /* odd; 2^64 divided by the golden ratio */
 
 struct slot {
     uint64_t hash; /* 0: free */
@@ -39,11 +39,12 @@ struct table {
 struct finder {
     const struct piece_sample *samples;
     size_t count;
-    size_t *begins;    /* of each sample, among the bytes of all */
-    uint16_t *longest; /* by byte: how long a string from here on is permitted to be; 0: none is */
+    size_t *begins;    /* offset of each sample in the bytes of all */
+    uint16_t *longest; /* for each byte: the length of the longest permitted string from here; 0:
+                          none */
     struct table table;
-    struct table
-        grams; /* strings of PIECE_MIN bytes: `authors` is how often, `author` 1 if covered */
+    struct table grams; /* strings of PIECE_MIN bytes: `authors` is the frequency, `author` is 1 if
+                           covered */
 };
 
 static bool is_digit(char byte)
@@ -60,12 +61,12 @@ static struct slot *slot_of(const struct table *table, uint64_t hash)
     return &table->slots[i];
 }
 
-/* ---- strings of a length, one after the other ---- */
+/* ---- all strings of a length ---- */
 
 struct window {
     struct sl_slice text;
     size_t at, length;
-    uint64_t hash, top; /* of the string at `at`; MULTIPLIER to the power of its length less one */
+    uint64_t hash, top; /* of the string at `at`; MULTIPLIER to the power of its length minus one */
 };
 
 static uint64_t value_of(char byte)
@@ -86,7 +87,7 @@ static bool window_begin(struct window *window, struct sl_slice text, size_t len
     return true;
 }
 
-/* false: that was the last. */
+/* false: that was the last one. */
 static bool window_next(struct window *window)
 {
     const char *from = window->text.data + window->at;
@@ -101,15 +102,15 @@ static bool window_next(struct window *window)
 
 static uint64_t hash_of(const struct window *window)
 {
-    return window->hash ? window->hash : 1; /* 0 is a free slot */
+    return window->hash ? window->hash : 1; /* 0 marks a free slot */
 }
 
-/* ---- what is permitted ---- */
+/* ---- permitted strings ---- */
 
 typedef void (*visit_fn)(struct finder *finder, const struct window *window, size_t sample,
                          uint16_t *longest);
 
-/* All strings of this length whose beginning, of the length before, is permitted. */
+/* Visits all strings of this length whose beginning, of length `before`, is permitted. */
 static void visit_strings(struct finder *finder, size_t length, size_t before, visit_fn visit)
 {
     for (size_t i = 0; i < finder->count; i++) {
@@ -147,14 +148,15 @@ static void permit(struct finder *finder, const struct window *window, size_t sa
         *longest = (uint16_t)window->length;
 }
 
-/* Ids and times are other ones tomorrow: a piece does not begin with a digit, and has DIGITS_MAX of
- * them. */
+/* Ids and times will be different tomorrow: a piece does not begin with a digit, and has at most
+ * DIGITS_MAX of them. */
 static void spare_digits(struct finder *finder)
 {
     for (size_t i = 0; i < finder->count; i++) {
         const struct sl_slice json = finder->samples[i].json;
         uint16_t *longest = finder->longest + finder->begins[i];
-        size_t digits = 0, end = 0; /* of those in between, with `at` and without `end` */
+        size_t digits = 0, end = 0; /* number of digits in between, including `at` and excluding
+                                       `end` */
 
         for (size_t at = 0; at < json.size; at++) {
             while (end < json.size && digits + is_digit(json.data[end]) <= DIGITS_MAX)
@@ -180,7 +182,7 @@ static void find_longest(struct finder *finder)
     spare_digits(finder);
 }
 
-/* ---- which of it pays ---- */
+/* ---- choosing ---- */
 
 static void count_gram(struct finder *finder, const struct window *window, size_t sample,
                        uint16_t *longest)
@@ -193,7 +195,7 @@ static void count_gram(struct finder *finder, const struct window *window, size_
     slot->authors++;
 }
 
-/* Without what is covered at both ends: what is left, and what it is worth. */
+/* Removes covered parts at both ends: returns the value of what is left. */
 static double worth_of(const struct finder *finder, struct sl_slice *piece)
 {
     size_t first = SIZE_MAX, last = 0;
@@ -231,10 +233,10 @@ static void cover(struct finder *finder, struct sl_slice piece)
 
 struct candidate {
     struct sl_slice piece;
-    double worth; /* at most */
+    double worth; /* an upper limit */
 };
 
-/* A heap, the best at its top. */
+/* A heap with the best piece at its top. */
 struct heap {
     struct candidate *at;
     size_t count;
@@ -259,7 +261,7 @@ static void heap_sink(struct heap *heap, size_t i)
     }
 }
 
-/* Cuts all samples into pieces. Equal ones are all there: the second is worth nothing once the
+/* Splits all samples into pieces. Equal ones are all included: the second is worthless once the
  * first is chosen. */
 static int fill_heap(struct finder *finder, struct heap *heap)
 {
@@ -289,7 +291,7 @@ static int fill_heap(struct finder *finder, struct heap *heap)
     return 0;
 }
 
-/* The best one, which is taken off; what it is worth may have become less. */
+/* Removes the best piece; its value may have decreased since it was added. */
 static bool take_best(struct finder *finder, struct heap *heap, struct sl_slice *ret_piece)
 {
     while (heap->count > 0) {
@@ -330,7 +332,7 @@ static int choose(struct finder *finder, size_t room, struct pieces *pieces)
     return r;
 }
 
-/* ---- all of it ---- */
+/* ---- public functions ---- */
 
 uint32_t pieces_authors(const struct piece_sample *samples, size_t count, struct sl_slice piece)
 {
@@ -393,7 +395,7 @@ int pieces_find(struct piece_sample *samples, size_t count, size_t room, struct 
     r = finder_init(&finder);
     if (r == 0) {
         find_longest(&finder);
-        finder.grams = finder.table; /* which is not needed for that any more */
+        finder.grams = finder.table; /* no longer needed for that */
         memset(finder.grams.slots, 0, finder.grams.capacity * sizeof(struct slot));
         visit_strings(&finder, PIECE_MIN, PIECE_MIN, count_gram);
         r = choose(&finder, room, &pieces);

@@ -1,7 +1,8 @@
-/* dictionary_train.c - sluice dictionary train: from the log to everybody's gateways.
+/* dictionary_train.c - sluice dictionary train: makes a dictionary from the log and adds it to the
+ * database.
  *
- * Every tenth post is kept out of the training: what the dictionary does for these is what it will
- * do for others. */
+ * Every tenth post is excluded from the training: how well these are compressed shows the effect on
+ * other posts. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,7 +26,7 @@ enum {
     SIZE = 16384,
     POSTS = 10000,
     POSTS_MAX = 20000,
-    HELD_OUT = 10, /* every so many */
+    HELD_OUT = 10, /* one of this many */
     MEASURED_MIN = 5
 };
 
@@ -34,7 +35,7 @@ struct wish {
     bool is_dry_run;
 };
 
-/* One that never was. */
+/* An id that was never used. */
 static int choose_id(struct database *database, uint32_t *ret_id, struct failure *reterr)
 {
     const uint32_t ids = SL_DICTIONARY_ID_MAX - SL_DICTIONARY_ID_MIN + 1;
@@ -60,7 +61,7 @@ static int choose_id(struct database *database, uint32_t *ret_id, struct failure
     return r;
 }
 
-/* Moves those that are held out behind the others; how many the others are. */
+/* Moves the excluded samples to the end. Returns the number of the others. */
 static size_t hold_out(struct piece_sample *samples, size_t count)
 {
     size_t kept = 0;

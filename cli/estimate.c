@@ -1,8 +1,9 @@
-/* estimate.c - asks a server what a filter would bring, and prints it for people, or as it came.
+/* estimate.c - asks a server how much a filter would match, and prints the answer for people, or
+ * unchanged.
  *
- * One POST of JSON, answered within ANSWER_MAX_S, by ANSWER_MAX_BYTES at most. Rates are printed by
- * the second, minute or hour, whichever gives a number that can be read; texts of others without
- * what a terminal would obey. Warnings of the server go to standard error. */
+ * One POST of JSON, answered within ANSWER_MAX_S, with at most ANSWER_MAX_BYTES. Rates are printed
+ * per second, minute or hour, whichever is most readable; text from outside without control
+ * characters. Warnings of the server go to standard error. */
 #include <curl/curl.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ struct wish {
     bool is_json;
 };
 
-/* --- asking ------------------------------------------------------------------------------- */
+/* --- the request -------------------------------------------------------------------------- */
 
 static size_t on_bytes(char *bytes, size_t size, size_t count, void *answer)
 {

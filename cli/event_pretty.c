@@ -1,4 +1,4 @@
-/* event_pretty.c - `sluice tail --pretty`.
+/* event_pretty.c - the output of `sluice tail --pretty`.
  *
  *     10:04:33 @ada (Ada Lovelace): Tea at five
  *     10:05:01 @bob, answering 114871006871552: On my way
@@ -7,7 +7,7 @@
  *     10:07:02 @cyd (Cyd) is new
  *     10:08:11 @cyd (Cyd C.) has another name
  *
- * Members that are missing are left out. Lines of a text beyond the first are indented. */
+ * Missing members are left out. Further lines of a text are indented. */
 #include "cli/event_pretty.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ static const char *member(const json_t *object, const char *name)
     return text ? text : "";
 }
 
-/* Whose lines beyond the first are indented: no text looks like another event. */
+/* Indents further lines, so that no text can look like another event. */
 static void print_text(FILE *file, const char *text)
 {
     while (*text) {
@@ -39,7 +39,7 @@ static void print_text(FILE *file, const char *text)
     }
 }
 
-/* Hours, minutes and seconds here; a time that cannot be read stays as it is. */
+/* Prints local hours, minutes and seconds; an invalid time is printed unchanged. */
 static void print_time(FILE *file, const char *at)
 {
     struct tm utc = {0}, local;
@@ -95,7 +95,7 @@ static void print_post(FILE *file, const json_t *post)
     print_text(file, member(post, "text"));
 }
 
-/* Those who have to do with each other. */
+/* Events that relate two users. */
 static const struct {
     const char *type, *words;
 } relations[] = {{"follow", "follows"}, {"unfollow", "follows no more"}};

@@ -1,4 +1,4 @@
-/* cli/event_pretty.h - an event for people: when, who, what. */
+/* cli/event_pretty.h - prints an event for people: when, who, what. */
 #pragma once
 
 #include <stdbool.h>
@@ -6,6 +6,6 @@
 
 #include "base/slice.h"
 
-/* Writes one event as a line, or as several where its text has them; times are local. false: it is
- * no event that is known here, nothing was written. */
+/* Writes an event as a line, or several if its text has them; times are local. false: not a known
+ * event, nothing was written. */
 bool event_pretty_print(FILE *file, struct sl_slice event);

@@ -1,8 +1,8 @@
-/* follow.c - follow and unfollow: two commands, the same way to two builders.
+/* follow.c - follow and unfollow: two commands with the same code and two builders.
  *
- * Targets of the follower's own shard are found by the script; those of other shards are looked up
- * before, all of them in one round trip. The write is one call for all targets, which fails for
- * each by itself. At most SL_FOLLOW_MAX at once. */
+ * Targets in the follower's shard are found by the script; those in other shards are looked up
+ * before, all of them in one round trip. The write is one call for all targets, each of which may
+ * fail separately. At most SL_FOLLOW_MAX targets. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -18,20 +18,20 @@ typedef int (*follow_many_call_fn)(struct sl_call *call, const struct sl_meta *m
                                    const struct sl_user *targets, size_t count,
                                    struct failure *reterr);
 
-/* One run of the command. */
+/* The state of the command. */
 struct errand {
     struct cli *cli;
     struct database database;
     struct sl_user_ref user;
     char *const *names; /* of the targets */
     size_t count;
-    struct sl_user *targets;   /* as the call takes them */
-    struct sl_user_ref *found; /* those that had to be looked up */
-    struct rows rows;          /* which hold their strings */
+    struct sl_user *targets;   /* in the form for the call */
+    struct sl_user_ref *found; /* targets that had to be looked up */
+    struct rows rows;          /* own the strings of `found` */
 };
 
-/* Looks up the targets of other shards, all in one round trip. One that is not there stays empty.
- */
+/* Looks up the targets in other shards, all in one round trip. A target that does not exist stays
+ * empty. */
 static int look_up(struct errand *errand, struct failure *reterr)
 {
     const struct sl_meta *meta = &errand->database.meta;
@@ -69,7 +69,7 @@ static int look_up(struct errand *errand, struct failure *reterr)
     return status;
 }
 
-/* Says what became of each. Of one alone only what was refused, as all commands do. */
+/* Prints the result for each target. For a single target only errors, like all commands. */
 static int report(const struct errand *errand, const redisReply *reply, const char *done)
 {
     struct failure failure;

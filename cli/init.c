@@ -1,6 +1,5 @@
-/* init.c - makes a database. Every setting is an option, too; the table of them is
- * src/database/settings.def.
- */
+/* init.c - creates a database. Each setting is also an option; the table is
+ * src/database/settings.def. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +16,7 @@ enum {
 enum { KEY_SHARDS = 1, KEY_SETTINGS };
 
 struct wish {
-    uint32_t shards; /* 0: none */
+    uint32_t shards; /* 0: not given */
     struct setting_change changes[SL_SETTINGS_MAX];
     size_t change_count;
 };

@@ -1,9 +1,9 @@
-/* layout.c - makes parts of text fit into a window of so many rows and columns.
+/* layout.c - fits parts of text into a window of some rows and columns.
  *
- * Where the window is wide enough there are two columns. A column that is too high gives way in
- * steps: parts that have a shorter form take it, the empty lines between parts go, then the longest
- * list loses a line until all fits or no list has more than two; how many rows of it are missing is
- * said in its last line. */
+ * If the window is wide enough there are two columns. A column that is too high is shortened in
+ * steps: parts that have a shorter form use it, the empty lines between parts are removed, then the
+ * longest list loses a line at a time until everything fits or no list has more than two; its last
+ * line says how many rows are missing. */
 #include "cli/layout.h"
 
 #include <stdint.h>
@@ -14,13 +14,13 @@ enum { PARTS_MAX = 8, LIST_MIN_LINES = 2 };
 #define BOLD   "\033[1m"
 #define NORMAL "\033[0m"
 
-/* A column: which parts, and how much of each. */
+/* A column: its parts, and how much of each is shown. */
 struct column {
     const struct layout_part *parts[PARTS_MAX];
     bool is_short[PARTS_MAX];
-    size_t lines[PARTS_MAX]; /* that are shown of it */
+    size_t lines[PARTS_MAX]; /* number of lines shown */
     size_t count;
-    bool is_dense; /* no empty lines between the parts */
+    bool is_dense; /* without empty lines between the parts */
 };
 
 static struct sl_slice text_of(const struct column *column, size_t part)
@@ -109,7 +109,7 @@ static void print_part(const struct column *column, size_t part, bool has_styles
     size_t all = count_lines(left), shown = column->lines[part];
 
     if (shown < all)
-        shown--; /* one to count the others */
+        shown--; /* one line is needed for the count */
     for (size_t i = 0; i < shown; i++)
         print_line(take_line(&left), has_styles && i == 0, text);
     if (shown < all)
@@ -125,7 +125,7 @@ static void print_column(const struct column *column, bool has_styles, struct bu
     }
 }
 
-/* How wide it looks: styles have no width. */
+/* The visible width: style sequences have none. */
 static size_t width(struct sl_slice line)
 {
     size_t width = 0;

@@ -1,4 +1,4 @@
-/* cli/layout.h - parts of text, one below the other or side by side, made to fit a window. */
+/* cli/layout.h - fits parts of text into a window, one below the other or in two columns. */
 #pragma once
 
 #include <stdbool.h>
@@ -6,24 +6,23 @@
 
 #include "base/buffer.h"
 
-/* Lines, the first of them the part's title. */
+/* Lines, the first of which is the part's title. */
 struct layout_part {
     struct buffer text;
-    struct buffer shorter; /* says the most of it in fewer lines; empty: there is no such text */
-    bool is_list;          /* its last lines may be left out, and are counted then */
-    bool is_second;        /* stands in the second column, where there is one */
+    struct buffer shorter; /* most of the content in fewer lines; empty: there is no such text */
+    bool is_list;          /* its last lines may be left out, and are then counted */
+    bool is_second;        /* in the second column, if there is one */
 };
 
 struct layout_form {
-    size_t rows, columns; /* of the window; 0 rows: as many as it takes, and one column */
-    bool has_styles;      /* titles stand out */
+    size_t rows, columns; /* of the window; 0 rows: unlimited, in one column */
+    bool has_styles;      /* highlight titles */
 };
 
 enum { LAYOUT_COLUMN_WIDTH = 80, LAYOUT_COLUMN_GAP = 3 };
 
-/* At most 8 parts. There are two columns where there is room for both; what stands in the first one
- * is ASCII then. What is too much for the rows is made shorter, then loses the empty lines between
- * the parts, then the ends of the longest lists; what is still too much is for the window to cut
- * off. */
+/* At most 8 parts. There are two columns if both fit; the first one must then be ASCII. If there
+ * are too many rows, shorter forms are used, then the empty lines between the parts are removed,
+ * then the ends of the longest lists; the rest is cut off by the window. */
 void layout_print(const struct layout_part *parts, size_t count, const struct layout_form *form,
                   struct buffer *ret_text);

@@ -1,7 +1,7 @@
-/* like.c - like and unlike: two commands, the same way to two builders.
+/* like.c - like and unlike: two commands with the same code and two builders.
  *
- * Where user and post live in different shards the user's is told first, which keeps what the user
- * likes. */
+ * If user and post are in different shards the user's shard, which stores what the user likes, is
+ * called first. */
 #include <hiredis/hiredis.h>
 
 #include "cli/argument.h"
@@ -22,7 +22,7 @@ struct like {
     uint64_t post;
 };
 
-/* 0 too where both live in one shard. */
+/* 0 also if both are in one shard. */
 static int note_like(const struct database *database, const struct sl_user_ref *user,
                      const struct like *like, struct failure *reterr)
 {

@@ -1,9 +1,8 @@
-/* line_reader.c - read(2) into a room for one line of the longest kind.
+/* line_reader.c - read(2) into a buffer for one line of the maximum length.
  *
- * What is left of the next line moves to the front before more is read. A line that is too long is
- * passed over without being kept, and reported once. With poll(2) a caller that has something to
- * send meanwhile is told that nothing is there yet, so that a pipe which says nothing holds nobody
- * up. */
+ * The rest of the next line is moved to the front before more is read. A line that is too long is
+ * skipped without storing it, and reported once. With poll(2) a caller that has something to send
+ * is told that nothing is available yet, so that a silent pipe does not delay it. */
 #include "cli/line_reader.h"
 
 #include <errno.h>
@@ -18,7 +17,7 @@ struct line_reader {
     char *room; /* max_line + 1 bytes: the longest line and its end */
     size_t begin, end;
     size_t number;
-    bool is_skipping; /* in the middle of a line that is too long */
+    bool is_skipping; /* within a line that is too long */
     bool is_at_end;
 };
 
@@ -61,7 +60,7 @@ int line_reader_rewind(struct line_reader *reader)
     return 0;
 }
 
-/* A whole line, or the rest at the end of the file, out of what has been read. */
+/* Takes a complete line, or the rest at the end of the file, out of the buffer. */
 static bool take_line(struct line_reader *reader, struct sl_slice *ret_line)
 {
     const char *data = reader->room + reader->begin;
@@ -80,7 +79,7 @@ static bool take_line(struct line_reader *reader, struct sl_slice *ret_line)
     return true;
 }
 
-/* More bytes; LINE_READ: there are some, or the end has come. */
+/* Reads more bytes. LINE_READ: there are some, or the end was reached. */
 static enum line_status fill(struct line_reader *reader, bool wait)
 {
     struct pollfd readable = {.fd = reader->fd, .events = POLLIN};
@@ -110,7 +109,7 @@ enum line_status line_reader_next(struct line_reader *reader, bool wait, struct 
     while (!take_line(reader, ret_line)) {
         if (reader->is_at_end && !reader->is_skipping)
             return LINE_END;
-        if (reader->is_at_end) { /* what was skipped ended with the file */
+        if (reader->is_at_end) { /* the skipped line ended with the file */
             reader->number++;
             break;
         }

@@ -1,6 +1,7 @@
-/* lists.c - followers, following, likes, posts, comments: a page of a list each, newest first. The
- * list says who or what is on it, a second round trip reads that. Where the reader may not see all
- * of that, this is done again until the page is full or the list has ended. */
+/* lists.c - followers, following, likes, posts, comments: prints a page of a list, newest first.
+ *
+ * The list is read first; a second round trip reads its users or posts. If the reader may not see
+ * all of them, this is repeated until the page is full or the list has ended. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -17,21 +18,21 @@
 
 enum { LIMIT_DEFAULT = 20, KEY_AS = 'a' };
 
-/* What the command line asks for. */
+/* The request of the command line. */
 struct request {
     struct sl_user_ref reader;
-    bool has_reader; /* else the site itself reads */
+    bool has_reader; /* otherwise the site itself reads */
     uint64_t reader_id;
-    struct sl_page page;                    /* what is still to be shown */
-    struct sl_user_ref user;                /* whose list it is, */
-    uint64_t post;                          /* or which post's; */
-    const struct sl_archive_post *archived; /* as the archive has it; NULL: Redis does */
+    struct sl_page page;                    /* still to be shown */
+    struct sl_user_ref user;                /* the owner of the list, */
+    uint64_t post;                          /* or its post; */
+    const struct sl_archive_post *archived; /* from the archive; NULL: Redis has it */
 };
 
 typedef int (*build_fn)(struct sl_call *call, const struct sl_meta *meta,
                         const struct request *request, struct failure *reterr);
 
-/* Prints what is in a reply, and moves the page on: up to 0 when nothing is left to be shown. */
+/* Prints the items of a reply, and advances the page; limit 0 when nothing is left to be shown. */
 typedef int (*show_fn)(struct database *database, const struct cli *cli, struct request *request,
                        const redisReply *reply);
 
@@ -76,7 +77,7 @@ static int read_post_ids(const struct request *request, const redisReply *reply,
     return r;
 }
 
-/* What a reply has of posts. *ret_has_ended: there are no more on the list. */
+/* Prints the posts of a reply. *ret_has_ended: there are no more on the list. */
 static int show_post_rows(struct database *database, const struct cli *cli, struct request *request,
                           const redisReply *reply, bool *ret_has_ended)
 {
@@ -106,7 +107,7 @@ static int show_post_page(struct database *database, const struct cli *cli, stru
     return status;
 }
 
-/* What Redis has, and behind its last post what the archive has. */
+/* Prints what Redis has, and after its last post what the archive has. */
 static int show_profile_page(struct database *database, const struct cli *cli,
                              struct request *request, const redisReply *reply)
 {
@@ -137,7 +138,7 @@ static int ask(struct database *database, const struct request *request, build_f
                         reterr);
 }
 
-/* Redis has no such post: then the archive may have it. 0 and another reply, or the same. */
+/* Redis has no such post: the archive may. 0 and another reply, or the same one. */
 static int ask_about_archived(struct database *database, const struct cli *cli,
                               struct request *request, build_fn build, redisReply **reply,
                               struct failure *reterr)
@@ -196,7 +197,7 @@ static int show_list(struct cli *cli, struct request *request, build_fn build, s
 
 /* ---- the command line ---- */
 
-/* All options; what is left is one argument. */
+/* Parses all options; one argument must remain. */
 static const char *read_options(struct cli *cli, int argc, char **argv, const char *what,
                                 struct request *ret_request)
 {
@@ -306,7 +307,7 @@ static int run_likes(struct cli *cli, int argc, char **argv)
     return list_of_post(cli, argc, argv, build_likes, show_user_page);
 }
 
-/* Lists of users are the same for every reader. */
+/* Lists of users are the same for all readers. */
 static const struct cli_option user_options[] = {
     ARGUMENT_OPTION_LIMIT("1000"),
     ARGUMENT_OPTION_BEFORE,

@@ -1,7 +1,7 @@
-/* main.c - sluice: which command is meant?
+/* main.c - sluice: finds and runs the command.
  *
- * Options in front of the command's name and the environment say where Redis, the archive and the
- * cache are; an empty one counts as not given. */
+ * Options before the command's name and the environment name Redis, the archive and the cache; an
+ * empty value counts as not given. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "cli/commands.h"
 #include "cli/usage.h"
 
-/* "user", and no more or a second word that is none of its group's. */
+/* "user" alone, or followed by a word that is not a command of its group. */
 static int run_group(struct cli *cli, int argc, char **argv)
 {
     const char *second = argc > 1 ? argv[1] : "";
@@ -73,7 +73,7 @@ int main(int argc, char **argv)
     };
     int first;
 
-    signal(SIGPIPE, SIG_IGN); /* a lost connection or reader is an error to report */
+    signal(SIGPIPE, SIG_IGN); /* a lost connection or reader is reported as an error */
     if (cli_leading_options(&cli, argc, argv, &first))
         return cli_done(&cli);
     cli.redis_url = unless_empty(cli.redis_url);

@@ -1,7 +1,7 @@
-/* manual.c - the table of commands as mdoc(7), for the template of sluice(1).
+/* manual.c - the table of commands in mdoc(7), for the template of sluice(1).
  *
- * Texts of the table are plain: what would control the page is escaped here, and each text is one
- * input line. Run when Sluice is built (print_manual.c); its size is the table's. */
+ * Texts of the table are plain: control characters of roff are escaped here, and each text is one
+ * input line. Runs when Sluice is built (print_manual.c). */
 #include "cli/manual.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "cli/usage.h"
 #include "src/database/settings.h"
 
-/* Text for roff: no character of it controls, and no line breaks. */
+/* Prints text for roff: no character has a special meaning, and no line breaks. */
 static void print_text(FILE *file, struct sl_slice text)
 {
     for (size_t i = 0; i < text.size; i++) {
@@ -36,7 +36,7 @@ static void print_line(FILE *file, const char *text)
     fputc('\n', file);
 }
 
-/* Words behind a macro: none of them is one, each quoted. */
+/* Prints words after a macro, each quoted, so that none is taken for one. */
 static void print_words(FILE *file, const char *words)
 {
     struct sl_slice rest = sl_slice_str(words);

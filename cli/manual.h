@@ -1,11 +1,11 @@
-/* cli/manual.h - the parts of sluice(1) that the table of commands says, in mdoc(7). */
+/* cli/manual.h - prints the parts of sluice(1) that come from the table of commands, in mdoc(7). */
 #pragma once
 
 #include <stdio.h>
 
 #include "cli/command_table.h"
 
-/* A usage line of each command. */
+/* A usage line for each command. */
 void manual_print_synopsis(FILE *file, const struct command_table *table);
 
 /* The options of all commands, as a list. */

@@ -1,10 +1,10 @@
-/* options.c - options of a command line, by the table of its command.
+/* options.c - parses the options of a command line, by the table of its command.
  *
- * A command's own options are joined with the common ones for getopt_long(), so that they may stand
- * in any order, before and behind arguments. Each is counted: one that counts once and stands twice
- * is refused, since either value might be the one that was meant. Wrong usage ends the program at
- * once (exit status 2): nothing has been begun then. The walk is the program's, as getopt's own
- * state is: a program has one command line. */
+ * A command's own options are combined with the common ones for getopt_long(), so they may be given
+ * in any order, before and after arguments. Each is counted: one that may be given only once and is
+ * repeated is refused, because either value might be the intended one. Wrong usage ends the program
+ * at once (exit status 2), because nothing has begun then. The state is global, like that of
+ * getopt: a program has one command line. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +15,13 @@
 #include "base/nearest.h"
 #include "cli/usage.h"
 
-enum { OPTIONS_MAX = 100, REPLICAS_MAX = 100, NUMBER_BASE = 1000 /* behind characters and keys */ };
+enum { OPTIONS_MAX = 100, REPLICAS_MAX = 100, NUMBER_BASE = 1000 /* above characters and keys */ };
 
-/* What getopt_long() walks: a command's own options, then those of all commands. */
+/* The options for getopt_long(): the command's own, then the common ones. */
 struct walk {
     struct option options[OPTIONS_MAX + 1];
     const struct cli_option *rows[OPTIONS_MAX];
-    unsigned times[OPTIONS_MAX]; /* that each has stood there */
+    unsigned times[OPTIONS_MAX]; /* how often each was given */
     int count;
 };
 
@@ -45,7 +45,7 @@ static void begin_walk(const struct cli_option *own)
     walk = (struct walk){.count = 0};
     add_rows(own);
     add_rows(common_options);
-    optind = 0; /* getopt begins anew */
+    optind = 0; /* resets getopt */
     opterr = 0;
 }
 
@@ -59,7 +59,7 @@ static unsigned parse_replicas(const struct cli *cli, const char *text)
     return (unsigned)replicas;
 }
 
-/* false: the program has done what was asked. */
+/* false: the program has done what was requested. */
 static bool take_common(struct cli *cli, int key)
 {
     switch (key) {
@@ -87,7 +87,7 @@ static bool take_common(struct cli *cli, int key)
     }
 }
 
-/* "--limi=3" is no option: says which was probably meant, or where such a one goes. */
+/* "--limi=3" is unknown: prints the option that was probably meant, or which command has it. */
 static _Noreturn void refuse_unknown(const struct cli *cli, const char *argument)
 {
     char name[64];
@@ -111,7 +111,7 @@ static _Noreturn void refuse_unknown(const struct cli *cli, const char *argument
     cli_usage(cli, "unknown option --%s", name);
 }
 
-/* What getopt_long() did not like. */
+/* Handles an error of getopt_long(). */
 static _Noreturn void refuse(const struct cli *cli, char **argv, int option)
 {
     const struct cli_option *row = optopt >= NUMBER_BASE ? walk.rows[optopt - NUMBER_BASE] : NULL;
@@ -210,6 +210,6 @@ bool cli_leading_options(struct cli *cli, int argc, char **argv, int *ret_first)
     while (goes_on && (row = next_option(cli, argc, argv, "+:h")))
         goes_on = take_common(cli, row->key);
     *ret_first = optind;
-    walk.count = 0; /* the command's walk is another */
+    walk.count = 0; /* the command has other options */
     return !goes_on;
 }

@@ -1,9 +1,9 @@
-/* post.c - sluice post: one post, whose id is printed.
+/* post.c - sluice post: creates a post and prints its id.
  *
- * Options are checked here as far as they have a form (degrees, ids, JSON); all else is the
- * builder's to refuse. A reference to a post of another shard needs that post's author, whom the
- * shard of the writer does not know: the builder says so, and the author is looked up as the reader
- * who refers to it may see it. */
+ * Options are checked here as far as they have a form (degrees, ids, JSON); everything else is
+ * checked by the builder. A reference to a post in another shard needs that post's author, which
+ * the writer's shard does not know: the builder reports that, and the author is looked up on behalf
+ * of the user who refers to the post. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,21 +20,21 @@
 #include "src/model/id.h"
 #include "src/social/posts.h"
 
-/* What the command line asks for. */
+/* The request of the command line. */
 struct wish {
     struct sl_user_ref author;
     struct sl_post post;
     struct sl_slice urls[SL_POST_URLS_MAX];
     struct buffer audience; /* with ids; empty: as it was given */
     json_t *media;          /* an array; NULL: none */
-    char *media_text;       /* the same as text */
-    char *standard_in;      /* the text, when it comes from there */
+    char *media_text;       /* serialized */
+    char *standard_in;      /* the text, if it was read from there */
 };
 
 enum { REFERENCES = 3 };
 
-/* A post of another shard: the author's own shard cannot look its author up, we can, for the user
- * who refers to it. The slices put into the references are those of `replies`. */
+/* For a post in another shard: the writer's shard cannot look up its author, so it is done here for
+ * the user who refers to it. The slices in the references belong to `replies`. */
 static int look_up(struct database *database, const struct wish *wish, struct sl_post *post,
                    redisReply *replies[REFERENCES], struct failure *reterr)
 {
@@ -61,7 +61,7 @@ static int look_up(struct database *database, const struct wish *wish, struct sl
     return r;
 }
 
-/* Logins of the audience, which the post keeps as ids: a look-up each. */
+/* Looks up the logins of the audience, which the post stores as ids. */
 static int name_audience(struct database *database, struct wish *wish, struct failure *reterr)
 {
     struct sl_slice logins[SL_AUDIENCE_USERS_MAX];
@@ -118,7 +118,7 @@ static int send_post(struct cli *cli, struct wish *wish)
 
 /* ---- the command line ---- */
 
-/* A number of degrees up to `limit`, and `end` behind it. */
+/* Parses a number of degrees up to `limit`, followed by `end`. */
 static bool read_degrees(const char *text, double limit, char end, double *ret_degrees,
                          const char **ret_rest)
 {
@@ -158,7 +158,7 @@ static void add_url(const struct cli *cli, const char *url, struct wish *wish)
     wish->urls[wish->post.url_count++] = sl_slice_str(url);
 }
 
-/* A JSON value, or an array of them. */
+/* Parses a JSON value, or an array of them. */
 static void add_media(const struct cli *cli, const char *text, struct wish *wish)
 {
     json_error_t error;
@@ -176,10 +176,10 @@ static void add_media(const struct cli *cli, const char *text, struct wish *wish
     json_decref(media);
 }
 
-/* All of standard input but the end of its last line. */
+/* Reads all of standard input, without its last line end. */
 static void read_standard_input(const struct cli *cli, struct wish *wish)
 {
-    const size_t room = SL_POST_TEXT_MAX + 2; /* one line end, one byte too many */
+    const size_t room = SL_POST_TEXT_MAX + 2; /* for a line end, and one byte too many */
     size_t size;
 
     wish->standard_in = mem_alloc(room);

@@ -1,9 +1,9 @@
-/* print_manual.c - fills the generated parts of sluice(1), when Sluice is built.
+/* print_manual.c - fills in the generated parts of sluice(1), when Sluice is built.
  *
  *     print-sluice-manual TEMPLATE > PAGE
  *
- * A line @SYNOPSIS@, @OPTIONS@, @COMMANDS@ or @SETTINGS@ of the template gives way to what the
- * tables say. */
+ * A line @SYNOPSIS@, @OPTIONS@, @COMMANDS@ or @SETTINGS@ of the template is replaced by the text
+ * from the tables. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

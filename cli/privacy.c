@@ -1,7 +1,7 @@
-/* privacy.c - hide, unhide, mute, unmute: four commands, the same way to four builders.
+/* privacy.c - hide, unhide, mute, unmute: four commands with the same code and four builders.
  *
- * One call each; a target of another shard is looked up before, since that shard is told its login.
- * No option, no state. */
+ * Each makes one call; a target in another shard is looked up before, because that shard is told
+ * its login. No options, no state. */
 #include <errno.h>
 
 #include "cli/argument.h"
@@ -23,7 +23,7 @@ static int build(struct sl_call *call, const struct database *database,
     const struct change *change = context;
 
     if (target->id && !target->login.data)
-        return -EXDEV; /* what another shard is told has the login, too */
+        return -EXDEV; /* another shard is also told the login */
     return change->call(call, &database->meta, sl_slice_str(database->request_id), &change->user,
                         target, reterr);
 }

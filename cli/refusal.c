@@ -1,7 +1,7 @@
-/* refusal.c - the message of an error, and a caret under the place in what was given.
+/* refusal.c - prints the message of an error, and a caret under the position in the given value.
  *
- * The place is counted in characters, the caret stands in a column: characters of East Asia take
- * two, combining ones none. What a terminal would obey is shown as a blank. */
+ * The position is counted in characters, the caret is printed in a column: East Asian characters
+ * take two, combining ones none. Control characters are shown as blanks. */
 #include "cli/refusal.h"
 
 #include <jansson.h>
@@ -21,8 +21,7 @@ static size_t columns_of(const struct printable *character)
     return columns < 0 ? 1 : (size_t)columns;
 }
 
-/* Prints the characters from `from` on, to before `to`. Returns the columns of those before `at`.
- */
+/* Prints the characters from `from` to before `to`. Returns the number of columns before `at`. */
 static size_t print_value(struct sl_slice value, size_t from, size_t to, size_t at)
 {
     size_t columns = 0;

@@ -1,4 +1,4 @@
-/* cli/refusal.h - why a server has refused, told to a person.
+/* cli/refusal.h - prints why a server has refused a request.
  *
  *     sluice: refused with status 400: rule: a term is missing at the end: tea OR^; ...
  *         tea OR
@@ -8,9 +8,9 @@
 #include "base/slice.h"
 #include "cli/cli.h"
 
-/* What was given for the parameter; NULL: it was not. */
+/* Returns the given value of the parameter; NULL: it was not given. */
 typedef const char *(*refusal_value_fn)(const void *owner, const char *param);
 
-/* Prints to standard error. `answer` is the body of the answer, of any kind. */
+/* Prints to standard error. `answer` is the body of any kind of answer. */
 void refusal_tell(const struct cli *cli, long status, struct sl_slice answer,
                   refusal_value_fn value_of, const void *owner);

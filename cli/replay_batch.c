@@ -1,11 +1,11 @@
-/* replay_batch.c - up to 256 events at a time, in a pipeline each for people and for what they do.
+/* replay_batch.c - up to 256 events at a time, in one pipeline for users and one for events.
  *
- * Logins are made first, those that are taken are looked up, and whoever can be neither has a
- * complaint, which every event of theirs is refused with. Then the ids of the file are replaced by
- * those of the database, in references too, and all events go out in one pipeline, in order. An
- * event that needs a post of its own batch makes the batch go out first, and so does what comes
- * behind another login. When Redis goes away in
- * between, the replay ends: what was done of the batch is not known, and is not done again. */
+ * Users are created first, those whose login is taken are looked up, and if neither is possible the
+ * user gets a complaint, with which all their events are refused. Then the ids of the file are
+ * replaced by those of the database, also in references, and all events are sent in one pipeline,
+ * in order. An event that needs a post of its own batch makes the batch be sent first, and so does
+ * an event after a change of login. If Redis goes away in between, the replay ends: what was
+ * executed of the batch is unknown, and it is not repeated. */
 #include "cli/replay_batch.h"
 
 #include <errno.h>
@@ -20,13 +20,14 @@
 
 enum { BATCH_MAX = 256, POSTS_MAX = 1000000 };
 
-/* One event on its way to Redis. */
+/* An event to be sent. */
 struct errand {
     size_t line;
     struct replay_event event;
     struct person *user, *target;
-    struct sl_slice login;   /* the user's from now on; absent: no other one */
-    struct known_post *post; /* what it posts or deletes; NULL: a post without an id, no post */
+    struct sl_slice login;   /* the user's new login; absent: unchanged */
+    struct known_post *post; /* the post created or deleted; NULL: a post without an id, or not a
+                                post */
     char post_ids[3][SL_ID_TEXT_SIZE], user_ids[3][SL_ID_TEXT_SIZE]; /* of references */
 };
 
@@ -38,7 +39,7 @@ struct replay_batch {
     struct replay_counts counts;
     struct errand errands[BATCH_MAX];
     size_t errand_count;
-    struct sl_call calls[BATCH_MAX]; /* the pipeline, and its replies */
+    struct sl_call calls[BATCH_MAX]; /* the pipeline and its replies */
     redisReply *replies[BATCH_MAX];
 };
 
@@ -49,9 +50,9 @@ static void forget_errands(struct replay_batch *batch)
     batch->errand_count = 0;
 }
 
-/* ---- people ---- */
+/* ---- users ---- */
 
-/* Collects those of the batch whom the database does not know yet, each once. */
+/* Collects the users of the batch that the database does not know yet, each once. */
 static size_t collect_strangers(const struct replay_batch *batch, struct person **ret_strangers)
 {
     size_t count = 0;
@@ -83,8 +84,8 @@ static void drop_replies(struct replay_batch *batch, size_t count)
         freeReplyObject(batch->replies[i]);
 }
 
-/* Builds one call a person with `build`, sends them, reads each answer with `read`. A person whom
- * either refuses has a complaint from then on. */
+/* Builds a call for each user with `build`, sends them, and reads each answer with `read`. A user
+ * for whom either fails gets a complaint. */
 static int for_people(struct replay_batch *batch, struct person **people, size_t count,
                       int (*build)(struct replay_batch *batch, struct sl_call *call,
                                    const struct person *person, struct failure *reterr),
@@ -122,11 +123,11 @@ static int build_create(struct replay_batch *batch, struct sl_call *call,
     int r = sl_user_create_call(call, &batch->database->meta, SL_SLICE_NONE,
                                 sl_slice_str(person->login), sl_slice_str(person->name), reterr);
 
-    call->is_repeatable = true; /* the second try finds the login taken, which is as good */
+    call->is_repeatable = true; /* a repetition finds the login taken, which is handled as well */
     return r;
 }
 
-/* A login that is taken is no failure: its owner is looked up next. */
+/* A taken login is not a failure: its owner is looked up next. */
 static int read_create(struct replay_batch *batch, const redisReply *reply, struct person *person,
                        struct failure *reterr)
 {
@@ -178,8 +179,8 @@ static int meet_strangers(struct replay_batch *batch, struct failure *reterr)
 
 /* ---- events ---- */
 
-/* A post and a user that we know get their ids here; others keep those of the file. Is the post
- * known? */
+/* Replaces the ids of known posts and users; others keep those of the file. Returns whether the
+ * post is known. */
 static bool translate(const struct replay_batch *batch, struct errand *errand, size_t number,
                       struct sl_post_reference *reference)
 {
@@ -195,7 +196,7 @@ static bool translate(const struct replay_batch *batch, struct errand *errand, s
         reference->user = sl_slice_str(sl_id_print(user->id, errand->user_ids[number]));
         reference->login = sl_slice_str(user->login);
     }
-    if (!reference->user.data) /* nobody could say whose post that is */
+    if (!reference->user.data) /* the author of that post is unknown */
         reference->post = SL_SLICE_NONE;
     return is_known;
 }
@@ -333,7 +334,7 @@ static bool is_on_its_way(const struct replay_batch *batch, struct sl_slice file
     return post && post->id == 0;
 }
 
-/* The event speaks of a post whose new id is not known before the batch is through. */
+/* The event refers to a post whose new id is known only after the batch. */
 static bool must_send_before(const struct replay_batch *batch, const struct replay_event *event)
 {
     return is_on_its_way(batch, event->post_id) ||
@@ -342,7 +343,7 @@ static bool must_send_before(const struct replay_batch *batch, const struct repl
            is_on_its_way(batch, event->post.quote_of.post);
 }
 
-/* Whoever has this id is the same, whatever login the event has. */
+/* A user with a known id is the same one, whatever login the event contains. */
 static int prepare_change(struct replay_batch *batch, struct errand *errand, struct failure *reterr)
 {
     const struct replay_user *user = &errand->event.user;
@@ -356,7 +357,7 @@ static int prepare_change(struct replay_batch *batch, struct errand *errand, str
     return errand->user ? 0 : failure_set(reterr, -ENOMEM, "out of memory");
 }
 
-/* Finds out who and what the errand is about. 0; -ENOENT: a deletion of nothing known; -ENOMEM. */
+/* Finds the users and posts of the event. 0; -ENOENT: a deletion of an unknown post; -ENOMEM. */
 static int prepare(struct replay_batch *batch, struct errand *errand, struct failure *reterr)
 {
     const struct replay_event *event = &errand->event;
@@ -383,7 +384,8 @@ static int prepare(struct replay_batch *batch, struct errand *errand, struct fai
     return 0;
 }
 
-/* Puts one line into the batch. 0; -EAGAIN: when the batch has been sent; else why it cannot be. */
+/* Adds a line to the batch. 0; -EAGAIN: the batch must be sent first; else why it cannot be
+ * added. */
 static int take_line(struct replay_batch *batch, struct sl_slice line, size_t number,
                      struct failure *reterr)
 {

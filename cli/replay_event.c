@@ -1,9 +1,8 @@
-/* replay_event.c - a line of JSON becomes what the builder of a post or of a follow takes.
+/* replay_event.c - converts a line of JSON to what the builders of posts and follows take.
  *
- * The slices are those of the parsed JSON, which the event keeps; ids that are integers are printed
- * into a few rooms of the event, the only ones it has. Members that are optional and of the wrong
- * type are left out, as they may be of a newer kind; a line without what makes it an event of its
- * kind is refused with the reason. */
+ * The slices belong to the parsed JSON, which the event owns; ids that are integers are printed
+ * into buffers of the event. Optional members of the wrong type are ignored, because they may be of
+ * a newer version; a line without the required members is refused with the reason. */
 #include "cli/replay_event.h"
 
 #include <errno.h>
@@ -81,7 +80,7 @@ static void read_place(const json_t *object, struct sl_post_place *ret_place)
         ret_place->has_box = get_number(json_array_get(bbox, i), edges[i]);
 }
 
-/* One too many stays one too many, for the builder to refuse. */
+/* One element too many is kept, so that the builder refuses the post. */
 static void read_urls(struct replay_event *event, const json_t *urls)
 {
     struct sl_post *post = &event->post;
@@ -108,7 +107,7 @@ static int read_media(struct replay_event *event, const json_t *media, struct fa
     return 0;
 }
 
-/* Lists of users are of another database, if there is one: events that were delivered have none. */
+/* The ids in audiences belong to another database; events that were delivered contain none. */
 static int read_audience(const json_t *object, struct sl_post *post, struct failure *reterr)
 {
     post->audience = get_text(object, "audience");

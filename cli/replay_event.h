@@ -1,4 +1,4 @@
-/* cli/replay_event.h - one line of a file of events, read.
+/* cli/replay_event.h - reads a line of a file of events.
  *
  * Posts, deletions, follows, unfollows and changes of users as in docs/events.md. Optional members
  * of the wrong type count as absent; ids may be strings or integers. */
@@ -22,7 +22,7 @@ enum replay_kind {
     REPLAY_KIND_COUNT
 };
 
-/* A user as the file names one. */
+/* A user as named in the file. */
 struct replay_user {
     struct sl_slice id;    /* absent: none */
     struct sl_slice login; /* absent: none */
@@ -33,13 +33,13 @@ enum { REPLAY_NUMBER_SIZE = 24, REPLAY_NUMBERS = 10 };
 
 struct replay_event {
     enum replay_kind kind;
-    struct replay_user user;   /* who posted, deletes, follows, has changed */
+    struct replay_user user;   /* who posts, deletes, follows, or was changed */
     struct replay_user target; /* who is followed */
-    bool is_new_user;          /* of a change of a user: there was none before */
-    struct sl_slice post_id;   /* of post and deletion; absent: the post has none */
-    struct sl_post post;       /* its references name posts and users as the file does */
+    bool is_new_user;          /* for a change of a user: it was created */
+    struct sl_slice post_id;   /* of a post or deletion; absent: the post has none */
+    struct sl_post post;       /* its references use the ids of the file */
 
-    /* what the slices above point into */
+    /* owns the bytes of the slices above */
     json_t *json;
     char *media;
     struct sl_slice urls[SL_POST_URLS_MAX + 1];
@@ -47,6 +47,6 @@ struct replay_event {
     size_t numbers_used;
 };
 
-/* 0; -EINVAL: *reterr says what is wrong with the line; -ENOMEM. *ret_event must not move. */
+/* 0; -EINVAL: *reterr says what is wrong with the line; -ENOMEM. *ret_event must not be moved. */
 int replay_event_read(struct sl_slice line, struct replay_event *ret_event, struct failure *reterr);
 void replay_event_done(struct replay_event *event);

@@ -1,9 +1,8 @@
-/* replay_names.c - three hash maps: people by login, people by the file's id, posts by the file's
- * id.
+/* replay_names.c - three hash maps: users by login, users by the file's id, posts by the file's id.
  *
- * Posts stand in a list by age as well: beyond `max_posts` the oldest is forgotten, so that an
- * endless stream costs bounded memory; a deletion of it is reported as one of nothing known. People
- * are never forgotten: there are as many as the database has users of that file. */
+ * Posts are also in a list by age: beyond `max_posts` the oldest is forgotten, so that an endless
+ * stream needs limited memory; its deletion is then reported as one of an unknown post. Users are
+ * never forgotten: there are as many as the database has users from that file. */
 #include "cli/replay_names.h"
 
 #include <errno.h>
@@ -12,7 +11,7 @@
 #include "base/hash_map.h"
 
 struct replay_names {
-    struct hash_map *people; /* login -> person, which it owns */
+    struct hash_map *people; /* login -> user, which it owns */
     struct hash_map *ids;    /* file's user id -> person */
     struct hash_map *posts;  /* file's post id -> known_post */
     struct known_post *oldest, *youngest;

@@ -1,8 +1,7 @@
-/* cli/replay_names.h - what the file calls a user or a post, and what the database does.
+/* cli/replay_names.h - maps users and posts of the file to those of the database.
  *
- * Users are known by login, or by id where the file gives no login; the file may name them either
- * way later on. Of posts the latest million are known: a stream on standard input may be endless.
- */
+ * Users are known by login, or by id if the file gives no login; the file may name them either way
+ * later. Only the latest million posts are known, because standard input may be endless. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,10 +20,10 @@ struct person {
 };
 
 struct known_post {
-    uint64_t id; /* in the database; 0: on its way */
+    uint64_t id; /* in the database; 0: being created */
     struct person *author;
-    bool is_restricted;      /* not for everybody: what refers to it does not say whose it is */
-    struct known_post *next; /* the next younger one */
+    bool is_restricted;      /* not public: references to it must not name its author */
+    struct known_post *next; /* the next newer one */
     size_t key_size;
     char key[];
 };
@@ -32,16 +31,16 @@ struct known_post {
 struct replay_names *replay_names_new(size_t max_posts);
 void replay_names_free(struct replay_names *names);
 
-/* The person that the file means, new if need be. NULL: out of memory. */
+/* The user named in the file, added if necessary. NULL: out of memory. */
 struct person *replay_person(struct replay_names *names, const struct replay_user *user);
-/* Is known by another login from now on, unless somebody else is by that. 0; -ENOMEM. */
+/* Changes the login of a user, unless another user has it. 0; -ENOMEM. */
 int replay_person_rename(struct replay_names *names, struct person *person, struct sl_slice login);
-/* NULL: nobody of this id has been seen. */
+/* NULL: no user with this id has occurred. */
 struct person *replay_person_by_id(const struct replay_names *names, struct sl_slice file_id);
 
-/* NULL: not known (any more). */
+/* NULL: unknown, or forgotten. */
 struct known_post *replay_post(const struct replay_names *names, struct sl_slice file_id);
-/* A post of this id by `author` is on its way; the oldest may be forgotten for it. NULL: out of
- * memory. */
+/* Adds a post with this id by `author`, which is being created; the oldest one may be forgotten.
+ * NULL: out of memory. */
 struct known_post *replay_post_add(struct replay_names *names, struct sl_slice file_id,
                                    struct person *author);

@@ -1,8 +1,8 @@
-/* revoke.c - takes tokens back, lists what was, and lets them be good again.
+/* revoke.c - revokes tokens, lists revocations, and withdraws them.
  *
- * One command, for one thing is done at a time, and all of it is about the same list, which is read
- * a thousand at a time. Times are judged by the clock of this machine, as sluiced judges those that
- * it is given. */
+ * It is one command, because only one of these is done at a time and all concern the same list,
+ * which is read a thousand at a time. Times are relative to the clock of this machine, as in
+ * sluiced. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -59,7 +59,7 @@ static struct wish read_wish(struct cli *cli, int argc, char **argv)
     return wish;
 }
 
-/* One thing at a time, and that can be done. */
+/* Checks that exactly one action is requested, and is possible. */
 static void check_wish(const struct cli *cli, const struct wish *wish)
 {
     const struct sl_revocation *revocation = &wish->revocation;
@@ -78,7 +78,7 @@ static void check_wish(const struct cli *cli, const struct wish *wish)
         cli_usage(cli, "%s", failure.text);
 }
 
-/* *last is the id of the last that there is. */
+/* *last is the id of the last one printed. */
 static int print_page(struct database *database, uint64_t *last, size_t *ret_count,
                       struct failure *reterr)
 {

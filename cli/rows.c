@@ -21,7 +21,8 @@ int rows_read(struct rows *rows, struct database *database, const struct cli *cl
         size_t count;
 
         sl_shard_calls_items(&rows->calls, i, &count);
-        r = sl_users_reply(rows->replies[i], count, failure); /* all of many look alike */
+        r = sl_users_reply(rows->replies[i], count, failure); /* replies with many rows have the
+                                                                 same form */
     }
     return r < 0 ? cli_failed(cli, failure) : CLI_GOOD;
 }

@@ -1,4 +1,4 @@
-/* cli/rows.h - many users or posts, read in one round trip, in the order that they were asked for.
+/* cli/rows.h - reads many users or posts in one round trip, in the requested order.
  *
  *     struct rows rows = ROWS_INIT;
  *
@@ -19,11 +19,10 @@ struct rows {
 
 #define ROWS_INIT ((struct rows){.calls = SL_SHARD_CALLS_INIT})
 
-/* Sends the calls, whose builder returned `r`: CLI_GOOD, or the exit status when it has said why.
- */
+/* Sends the calls, whose builder returned `r`. CLI_GOOD, or the exit status after printing why. */
 int rows_read(struct rows *rows, struct database *database, const struct cli *cli, int r,
               struct failure *failure);
 void rows_done(struct rows *rows);
 
-/* The reply about the `item`th thing, and its row there. */
+/* The reply about item number `item`, and its row there. */
 const struct redisReply *rows_find(const struct rows *rows, size_t item, size_t *ret_row);

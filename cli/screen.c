@@ -5,15 +5,15 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* The sequences of ECMA-48, and three private modes that every terminal has since the VT220 or
+/* Sequences of ECMA-48, and three private modes that all terminals have had since the VT220 or
  * xterm: alternate screen (1049), cursor (25), wrapping of long lines (7). */
 #define ENTER    "\033[?1049h\033[?25l\033[?7l"
 #define LEAVE    "\033[0m\033[?7h\033[?25h\033[?1049l"
 #define HOME     "\033[H"
 #define INVERSE  "\033[7m"
 #define NORMAL   "\033[0m"
-#define REST     "\033[K" /* of the line is cleared */
-#define ALL_REST "\033[J" /* of the screen */
+#define REST     "\033[K" /* clears the rest of the line */
+#define ALL_REST "\033[J" /* clears the rest of the screen */
 
 enum { USUAL_ROWS = 24, USUAL_COLUMNS = 80 };
 

@@ -56,7 +56,7 @@ int server_tell_failure(const struct cli *cli, const char *url, CURLcode code)
 {
     int shown = url ? (int)strcspn(url, "?") : 0;
 
-    if (shown == 0) /* no memory for it */
+    if (shown == 0) /* out of memory */
         return cli_failed_with(cli, "%s", curl_easy_strerror(code));
     return cli_failed_with(cli, "no answer from %.*s: %s", shown, url, curl_easy_strerror(code));
 }

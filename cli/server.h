@@ -1,5 +1,5 @@
-/* cli/server.h - what the commands that ask a sluiced over HTTP share: its URL, the token, whom to
- * trust. */
+/* cli/server.h - the common part of commands that use a sluiced over HTTP: its URL, the token,
+ * trusted certificates. */
 #pragma once
 
 #include <curl/curl.h>
@@ -31,19 +31,19 @@
             CLI_FILE, CLI_ONCE                                                                     \
     }
 
-/* SLUICE_URL, or where a sluiced of this machine listens. */
+/* SLUICE_URL, or the default address of a sluiced on this machine. */
 const char *server_default_url(void);
 
-/* The URL of `path` below `base`, which may have a path of its own: to be freed with curl_free().
- * NULL: no memory. What is no URL of a server ends the program. */
+/* The URL of `path` below `base`, which may have a path of its own. Free with curl_free(). NULL:
+ * out of memory. An invalid base ends the program. */
 char *server_url(const struct cli *cli, const char *base, const char *path);
 
-/* Ends the program when the token cannot be one. */
+/* Ends the program if the text cannot be a token. */
 void server_check_token(const struct cli *cli, const char *token);
 
-/* Lets the certificates of a file vouch for the server; NULL: those of the system do. */
+/* Trusts the certificates of a file; NULL: those of the system. */
 void server_trust(CURL *curl, const char *cacert);
 
-/* Says that `url` did not answer, and why; of its query nothing. Returns what cli_failed_with()
- * does. */
+/* Prints that `url`, without its query, did not answer, and why. Returns the result of
+ * cli_failed_with(). */
 int server_tell_failure(const struct cli *cli, const char *url, CURLcode code);

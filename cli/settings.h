@@ -1,4 +1,4 @@
-/* cli/settings.h - the settings of a database, read and changed in all its shards. */
+/* cli/settings.h - reads and changes the settings of a database in all its shards. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,10 +8,10 @@
 #include "cli/database.h"
 #include "src/database/settings.h"
 
-/* The names of all settings, a space before each. */
+/* The names of all settings, each preceded by a space. */
 extern const char settings_names[];
 
-/* What the shards have. Reports where they differ: CLI_FAILED. */
+/* Reads the settings of all shards. If they differ, reports it: CLI_FAILED. */
 int settings_read(struct database *database, const struct cli *cli,
                   struct sl_settings *ret_settings);
 
@@ -21,9 +21,9 @@ struct setting_change {
     uint64_t value;
 };
 
-/* Reads a value or the word "default"; one that is neither ends the program. */
+/* Parses a value or the word "default"; anything else ends the program. */
 struct setting_change setting_change_parse(const struct cli *cli, size_t which, const char *text);
 
-/* Changes every shard; when that broke off it may be done once more. */
+/* Changes every shard; if interrupted it may be repeated. */
 int settings_change(struct database *database, const struct cli *cli,
                     const struct setting_change *change);

@@ -1,7 +1,7 @@
-/* shard_atomic.c - one command begins it, another tells the jobs that there are and were.
+/* shard_atomic.c - one command starts the move, another one lists current and past jobs.
  *
- * Both engines answer a list of {name, value, ...}. A job of this slot that is in no final state is
- * waited for, whoever began it; when there is none the target has the slot, or the last job says
+ * Both servers return a list of {name, value, ...}. A job of this slot that has not ended is waited
+ * for, whoever started it. If there is none, either the target has the slot, or the last job says
  * why not. */
 #include "cli/shard_atomic.h"
 
@@ -18,10 +18,10 @@
 enum { SETTLE_MS = 10000 };
 
 struct engine {
-    const char *command;     /* as COMMAND INFO knows it */
+    const char *command;     /* as known to COMMAND INFO */
     bool is_at_source;       /* which of the two nodes is asked */
-    const char *status[4];   /* what tells the jobs */
-    const char *range, *why; /* the fields with the slots, and with what went wrong */
+    const char *status[4];   /* the command that lists jobs */
+    const char *range, *why; /* the fields with the slots and with the error */
 };
 
 static const struct engine engines[] = {
@@ -57,7 +57,7 @@ static int knows(const struct shard_move *move, const struct engine *engine, boo
 
 struct jobs {
     bool is_active;
-    char why[FAILURE_TEXT_SIZE / 2]; /* what the newest one said that is none any more */
+    char why[FAILURE_TEXT_SIZE / 2]; /* message of the newest job that has ended */
     uint64_t newest;
 };
 

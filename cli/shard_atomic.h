@@ -1,7 +1,7 @@
-/* cli/shard_atomic.h - moving a slot in one piece, by servers that can.
+/* cli/shard_atomic.h - moves a slot as a whole, with servers that support this.
  *
  * Valkey 9.0 (CLUSTER MIGRATESLOTS, at the source) and Redis 8.4 (CLUSTER MIGRATION, at the target)
- * copy a slot while it is written to, and hold writes up for the last moment only. */
+ * copy a slot while it is written to, and block writes only at the end. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,6 +9,7 @@
 #include "base/failure.h"
 #include "cli/shard_move.h"
 
-/* Moves it and waits until that is done; one that is under way is waited for. 0: *ret_is_done, or
- * the servers cannot; -EIO: it has failed there, *reterr says why; else as shard_node_ask(). */
+/* Moves it and waits for the end; a move in progress is waited for. 0: *ret_is_done, or false if
+ * the servers do not support it; -EIO: it has failed there, *reterr says why; else as
+ * shard_node_ask(). */
 int shard_move_atomically(struct shard_move *move, bool *ret_is_done, struct failure *reterr);

@@ -1,10 +1,10 @@
-/* shard_check.c - what a move finds: the owner, the mark of a move that was begun, keys elsewhere,
- * room.
+/* shard_check.c - checks before a move: the owner, the mark of a move that was begun, keys at other
+ * nodes, memory.
  *
- * `moving` in the shard's meta names the master that it goes to. Scripts refuse while it is there,
- * whatever the servers know of the move: after a failover the replica that was promoted knows
- * nothing of an open slot, and a script on half of a shard would begin a second log. The mark is
- * with `meta`, which goes last. */
+ * `moving` in the shard's meta names the master that it is moved to. Scripts refuse while it is
+ * set, whatever the servers know about the move: after a failover the promoted replica does not
+ * know about an open slot, and a script on half of a shard would begin a second log. The mark is
+ * part of `meta`, which is moved last. */
 #include "cli/shard_check.h"
 
 #include <errno.h>
@@ -37,8 +37,8 @@ static int check_state(const struct shard_move *move, struct shard_node *node,
     return r;
 }
 
-/* Who takes a slot hears nothing of its owner: after a failover of that it takes the slot for one
- * that nobody has, and with full coverage the cluster for one that is down. */
+/* A node that imports a slot is not told of changes of its owner: after a failover of the owner it
+ * thinks that the slot has none, and with full coverage that the cluster is down. */
 static int tell_owner(const struct shard_move *move, struct failure *reterr)
 {
     if (!move->to->open.importing[move->shard][0] || move->from == move->to)
@@ -47,7 +47,7 @@ static int tell_owner(const struct shard_move *move, struct failure *reterr)
                          move->from->known.id);
 }
 
-/* Where a move that was begun goes to. */
+/* The target of a move that was begun. */
 static int read_mark(struct shard_move *move, struct shard_node *node, bool is_asking,
                      struct failure *reterr)
 {
@@ -64,7 +64,7 @@ static int read_mark(struct shard_move *move, struct shard_node *node, bool is_a
     return r;
 }
 
-/* ---- keys elsewhere ---- */
+/* ---- keys at other nodes ---- */
 
 static int count_keys(const struct shard_move *move, struct shard_node *node, uint64_t *ret_count,
                       struct failure *reterr)
@@ -73,7 +73,7 @@ static int count_keys(const struct shard_move *move, struct shard_node *node, ui
                             move->slot);
 }
 
-/* A copy of a log that was begun and never needed. */
+/* Removes a copy of a log that is not needed. */
 static int clear_copy(const struct shard_move *move, struct shard_node *node,
                       struct failure *reterr)
 {
@@ -91,7 +91,7 @@ static int clear_copy(const struct shard_move *move, struct shard_node *node,
     return r;
 }
 
-/* Keys of the slot at a master that neither has it nor is to have it. */
+/* Checks for keys of the slot at a master that neither has it nor is the target. */
 static int check_other(const struct shard_move *move, struct shard_node *node,
                        struct failure *reterr)
 {
@@ -114,7 +114,7 @@ static int check_other(const struct shard_move *move, struct shard_node *node,
                              count, move->shard, node->name, move->shard, node->name);
 }
 
-/* One that a move was begun to may have keys, though it is away. */
+/* The target of an earlier move may have keys, even if it is down. */
 static int check_marked(const struct shard_move *move, struct failure *reterr)
 {
     struct shard_node *marked = NULL;
@@ -123,11 +123,11 @@ static int check_marked(const struct shard_move *move, struct failure *reterr)
 
     if (!move->marked[0] || strcmp(move->marked, move->to->name) == 0)
         return 0;
-    r = count_keys(move, move->to, &count, reterr); /* it was promoted in the other's place */
+    r = count_keys(move, move->to, &count, reterr); /* it was promoted in place of the other */
     if (r < 0 || count > 0)
         return r;
     if (shard_nodes_find(move->nodes, move->marked, &marked, NULL) == 0)
-        return 0; /* and it has none: check_other() has asked */
+        return 0; /* it has none: check_other() has asked */
     return failure_set(reterr, -EINVAL,
                        "shard %" PRIu32
                        " was on its way to %s, which is no master now: what it was "
@@ -148,9 +148,9 @@ static int check_elsewhere(const struct shard_move *move, struct failure *reterr
     return r == 0 ? check_marked(move, reterr) : r;
 }
 
-/* ---- room ---- */
+/* ---- memory ---- */
 
-/* Of some keys of the slot, what one takes. */
+/* Estimates the size of a key from some keys of the slot. */
 static int estimate_key(const struct shard_move *move, double *ret_bytes, struct failure *reterr)
 {
     char count[12];
@@ -197,7 +197,7 @@ static int estimate(struct shard_move *move, double *ret_bytes, struct failure *
     return r;
 }
 
-/* A replica gets what its master has, and a master without a limit has room. */
+/* A replica stores the same as its master; a master without a limit has room. */
 static int check_room(struct shard_move *move, struct failure *reterr)
 {
     char most[SHARD_NODE_INFO_SIZE], used[SHARD_NODE_INFO_SIZE];
@@ -219,7 +219,7 @@ static int check_room(struct shard_move *move, struct failure *reterr)
         figure_bytes(room > 0 ? room : 0).text, figure_bytes(strtod(most, NULL)).text);
 }
 
-/* ---- all ---- */
+/* ---- the whole check ---- */
 
 static bool is_begun(const struct shard_move *move)
 {

@@ -1,10 +1,10 @@
-/* shard_copy.c - XRANGE here, XADD with the same ids there, behind ASKING each.
+/* shard_copy.c - XRANGE at the source, XADD with the same ids at the target, both after ASKING.
  *
- * A copy that was broken off is gone on with behind its last entry. What it has must be in the
- * source, too, but for what the source has trimmed from its beginning since; if its last entry is
- * not, the copy is of another time and begun anew. In the end lengths and first and last ids are
- * compared. What XADD does not carry over, how many entries there have ever been, the last id that
- * was given and the last that was deleted, is set by XSETID. */
+ * An interrupted copy is continued after its last entry. Its entries must be in the source, too,
+ * except those that the source has trimmed from its beginning since; if its last entry is not, the
+ * copy is outdated and begun again. At the end lengths and first and last ids are compared. What
+ * XADD does not copy (the number of entries ever added, the last id and the last deleted id) is set
+ * by XSETID. */
 #include "cli/shard_copy.h"
 
 #include <errno.h>
@@ -19,12 +19,12 @@
 
 enum { PAGE = 1000, ID_SIZE = 48 };
 
-/* ---- what a log is ---- */
+/* ---- properties of a log ---- */
 
 struct log_info {
     bool exists;
     uint64_t length, groups, added;
-    char first[ID_SIZE], last[ID_SIZE]; /* ids of entries; empty: there is none */
+    char first[ID_SIZE], last[ID_SIZE]; /* ids of entries; empty: there are none */
     char given[ID_SIZE], deleted[ID_SIZE];
 };
 
@@ -109,7 +109,7 @@ static int read_page(struct shard_copy *copy, const char *after, redisReply **re
     return r;
 }
 
-/* ASKING, XADD key id field value ... */
+/* Sends ASKING, XADD key id field value ... */
 static int append_entry(const struct shard_copy *copy, const redisReply *entry,
                         struct failure *reterr)
 {
@@ -138,7 +138,7 @@ static int append_entry(const struct shard_copy *copy, const redisReply *entry,
     return r;
 }
 
-/* All replies are read, and the first that is an error counts. */
+/* Reads all replies; returns the first error. */
 static int read_replies(const struct shard_copy *copy, size_t count, struct failure *reterr)
 {
     struct failure why;
@@ -167,12 +167,12 @@ static int write_page(struct shard_copy *copy, const redisReply *page, struct fa
     if (r == 0)
         r = read_replies(copy, 2 * page->elements, reterr);
     broken = r == -EIO || r == -ENOMEM;
-    if (broken) /* what it has still to say is not known */
+    if (broken) /* the rest of its replies is unknown */
         shard_node_disconnect(copy->to);
     return r;
 }
 
-/* The page behind `after`, which moves to its end. */
+/* Copies the page after `after`, and advances that to its end. */
 static int copy_page(struct shard_copy *copy, char after[static ID_SIZE], size_t *ret_count,
                      struct failure *reterr)
 {
@@ -206,7 +206,7 @@ static int copy_behind(struct shard_copy *copy, char after[static ID_SIZE], uint
     return r;
 }
 
-/* ---- where a copy stands ---- */
+/* ---- the state of a copy ---- */
 
 static int drop_copy(struct shard_copy *copy, struct failure *reterr)
 {
@@ -219,7 +219,7 @@ static int drop_copy(struct shard_copy *copy, struct failure *reterr)
     return r;
 }
 
-/* Is the entry in the log? */
+/* Whether the entry is in the log. */
 static int find_entry(struct shard_copy *copy, const char *id, bool *ret_is_there,
                       struct failure *reterr)
 {
@@ -236,7 +236,7 @@ static int find_entry(struct shard_copy *copy, const char *id, bool *ret_is_ther
     return r;
 }
 
-/* `after`: the last entry of the copy, empty when there is none to go on with. */
+/* `after`: the last entry of the copy, empty if there is no usable copy. */
 static int find_place(struct shard_copy *copy, const struct log_info *source,
                       char after[static ID_SIZE], struct failure *reterr)
 {
@@ -290,9 +290,9 @@ int shard_copy_ahead(struct shard_copy *copy, struct failure *reterr)
     return r == 0 ? copy_behind(copy, after, source.length, reterr) : r;
 }
 
-/* ---- the end ---- */
+/* ---- completing ---- */
 
-/* What the source has trimmed goes, and what XADD did not carry over comes. */
+/* Trims what the source has trimmed, and sets what XADD did not copy. */
 static int complete(struct shard_copy *copy, const struct log_info *source, struct failure *reterr)
 {
     char added[24];
@@ -340,10 +340,10 @@ int shard_copy_finish(struct shard_copy *copy, struct failure *reterr)
     bool is_same = false;
     int r = look_at_source(copy, &source, reterr);
 
-    if (r < 0 || source.length == 0) /* an empty one goes with the other keys */
+    if (r < 0 || source.length == 0) /* an empty log is moved like other keys */
         return r;
     r = copy_rest(copy, &source, &is_same, reterr);
-    if (r == 0 && !is_same) { /* of another time, though its last entry was the same */
+    if (r == 0 && !is_same) { /* outdated, though its last entry was the same */
         r = drop_copy(copy, reterr);
         if (r == 0)
             r = copy_rest(copy, &source, &is_same, reterr);

@@ -1,18 +1,18 @@
-/* shard_move.c - by the server in one piece where it can, else by parts.
+/* shard_move.c - moves a shard as a whole if the servers support it, otherwise in parts.
  *
- * By parts, with one command of a few milliseconds after the other:
+ * In parts, by commands that take a few milliseconds each:
  *
  *   1. The target imports the slot, and most of the log is copied while it is written to.
- *   2. The shard is marked as moving: its scripts refuse from here on, wherever they run, and are
- *      tried again by their callers. The source migrates the slot.
- *   3. The rest of the log is copied, compared, and removed at the source; other keys go by
- * MIGRATE, a hundred at a time; `meta`, with the mark, is copied last.
- *   4. The target takes the slot, the source gives it, the mark is removed.
- *   5. The other nodes are told, and waited for until they have heard.
+ *   2. The shard is marked as moving: from here on its scripts refuse, wherever they run, and their
+ *      callers repeat them. The source migrates the slot.
+ *   3. The rest of the log is copied, compared, and removed at the source; other keys are moved by
+ *      MIGRATE, a hundred at a time; `meta`, with the mark, is copied last.
+ *   4. The target takes the slot, the source gives it up, the mark is removed.
+ *   5. The other nodes are told, and waited for until they have learned of it.
  *
- * Each step asks what is there and does what is missing, so that the same steps go on with a move
- * that was broken off. Until the target has the slot the mark is at the source, and in no moment is
- * there neither: scripts would make the shard anew. */
+ * Each step checks the current state and does what is missing, so the same steps continue an
+ * interrupted move. Until the target has the slot the mark is at the source, and at no moment is it
+ * missing at both: scripts would create the shard anew. */
 #include "cli/shard_move.h"
 
 #include <errno.h>
@@ -72,7 +72,7 @@ static int mark(struct shard_move *move, struct failure *reterr)
     bool has = false;
     int r = shard_node_has(move->nodes, node, false, move->meta, &has, reterr);
 
-    if (r == 0 && !has) { /* another tool has moved it already */
+    if (r == 0 && !has) { /* another tool has already moved it */
         node = move->to;
         r = shard_node_has(move->nodes, node, true, move->meta, &has, reterr);
     }
@@ -85,7 +85,7 @@ static int mark(struct shard_move *move, struct failure *reterr)
     return r == 0 ? shard_node_wait(move->nodes, node, reterr) : r;
 }
 
-/* Nothing has been moved yet but a copy of the log. */
+/* For when nothing has been moved but a copy of the log. */
 static void unmark(struct shard_move *move)
 {
     SHARD_NODE_DO(move->nodes, move->from, NULL, "HDEL", move->meta, "moving");
@@ -100,7 +100,7 @@ static int set_slot(const struct shard_move *move, struct shard_node *node, cons
                          other->known.id);
 }
 
-/* MIGRATE of `count` keys; `copies`: they stay at the source, too. */
+/* MIGRATE of `count` keys; `copies`: they also stay at the source. */
 static int migrate(struct shard_move *move, bool copies, const struct sl_slice *keys, size_t count,
                    struct failure *reterr)
 {
@@ -139,7 +139,7 @@ static int migrate(struct shard_move *move, bool copies, const struct sl_slice *
     return r;
 }
 
-/* Moves some keys, all but `meta`. *ret_count: so many; 0: there are no more. */
+/* Moves some keys, all but `meta`. *ret_count: their number; 0: there are no more. */
 static int move_some(struct shard_move *move, size_t *ret_count, struct failure *reterr)
 {
     struct sl_slice keys[KEYS_AT_ONCE];
@@ -190,7 +190,7 @@ static int copy_meta(struct shard_move *move, struct failure *reterr)
 
 /* ---- the owner ---- */
 
-/* Nodes that are not told, or have heard of it already, learn it from the others. */
+/* Nodes that cannot be told, or know it already, learn it from the others. */
 static void tell_others(const struct shard_move *move)
 {
     for (size_t i = 0; i < move->nodes->count; i++) {
@@ -201,8 +201,8 @@ static void tell_others(const struct shard_move *move)
     }
 }
 
-/* The target has the slot. What the source says does not count any more: it may have heard of it,
- * and have dropped what it had. */
+/* The target has the slot. Answers of the source are ignored: it may have learned of it, and
+ * dropped its keys. */
 static int end(struct shard_move *move, struct failure *reterr)
 {
     const uint64_t bit = UINT64_C(1) << move->shard;
@@ -260,7 +260,7 @@ static int move_by_parts(struct shard_move *move, struct failure *reterr)
     return r;
 }
 
-/* ---- what the nodes have heard ---- */
+/* ---- propagation to the other nodes ---- */
 
 /* 0: the node does not say. */
 static uint64_t epoch_at(const struct shard_move *move, struct shard_node *node, const char *name)
@@ -271,8 +271,8 @@ static uint64_t epoch_at(const struct shard_move *move, struct shard_node *node,
     return strtoull(epoch, NULL, 10);
 }
 
-/* With the epoch that the target has taken it by: a node that has not heard of that may take a slot
- * by an older one. 0; -EAGAIN: not yet; else it is away, and hears of it when it is back. */
+/* Compares the epoch of the target's ownership: a node that has not learned of it may take a slot
+ * by an older one. 0; -EAGAIN: not yet; otherwise it is down, and learns of it when it returns. */
 static int check_heard(const struct shard_move *move, struct shard_node *node, uint64_t epoch)
 {
     bool has = false;
@@ -293,10 +293,10 @@ static bool will_have_heard(const struct shard_move *move, struct shard_node *no
     return r != -EAGAIN;
 }
 
-/* Replicas, too, also those that are said to be loading: of a replica Redis says so until it has
- * heard of what the replica was given, which may be long ago. Redis before 7.2 forgets who has a
- * slot when a replica that has not heard of its move is promoted, or when it is moved on by a
- * master that has not: https://github.com/redis/redis/pull/12344 */
+/* Includes replicas, even those said to be loading: Redis reports that state until it learns
+ * otherwise from the replica, which may take long. Redis before 7.2 forgets the owner of a slot
+ * when a replica that has not learned of its move is promoted, or when it is moved on by a master
+ * that has not: https://github.com/redis/redis/pull/12344 */
 static void await_heard(struct shard_move *move)
 {
     const uint64_t deadline_ms = clock_monotonic_ms() + HEARD_MS;
@@ -313,7 +313,7 @@ static void await_heard(struct shard_move *move)
     shard_nodes_set_answer_ms(move->nodes, 0);
 }
 
-/* ---- all ---- */
+/* ---- the whole move ---- */
 
 static bool is_untouched(const struct shard_move *move)
 {
@@ -321,8 +321,8 @@ static bool is_untouched(const struct shard_move *move)
            !move->to->open.importing[move->shard][0];
 }
 
-/* The target says that it has the shard. One that has just given it, and has not heard that it is
- * taken, says so, too: but the mark that it has names another. */
+/* The target claims to have the shard. So does a former owner that has given it away and does not
+ * know that the new owner has it; but then the mark names another target. */
 static int end_if_marked(struct shard_move *move, struct failure *reterr)
 {
     if (!move->marked[0])

@@ -1,7 +1,7 @@
-/* cli/shard_move.h - a shard goes from the master that has it to another.
+/* cli/shard_move.h - moves a shard from its master to another one.
  *
- * Its slot goes as a whole, with whatever keys others have in it. A move that was broken off, here
- * or at a node, is gone on with by asking for the same once more. */
+ * Its slot is moved as a whole, including keys of other applications. A move that was interrupted,
+ * here or at a node, is continued by requesting it again. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,22 +15,23 @@ struct shard_move {
     struct shard_nodes *nodes;
     uint32_t shard;
     struct shard_node *to;
-    void (*tell)(const struct shard_move *move); /* something has been moved; may be NULL */
+    void (*tell)(const struct shard_move *move); /* progress; may be NULL */
 
-    /* what is done */
-    struct shard_node *from; /* who had it, as far as the cluster knows */
-    bool is_there;           /* it was there already */
-    bool is_by_server;       /* in one piece; of the numbers below only `keys` is known, about */
-    uint64_t entries, keys;  /* of the log; others. While it is under way of so many: */
+    /* results */
+    struct shard_node *from; /* the owner before, as far as the cluster knows */
+    bool is_there;           /* it was already there */
+    bool is_by_server;       /* moved as a whole; only `keys` is set below, an estimate */
+    uint64_t entries, keys;  /* entries of the log; other keys. Totals during the move: */
     uint64_t all_entries, all_keys;
-    uint64_t paused_ms;               /* writers of the shard had to wait */
-    const struct shard_node *unheard; /* has not heard of it in time; NULL: all nodes have */
+    uint64_t paused_ms;               /* for how long writes were blocked */
+    const struct shard_node *unheard; /* has not learned of the move in time; NULL: all nodes
+                                         have */
 
     /* private */
     char slot[12], meta[SL_KEY_SIZE], log[SL_KEY_SIZE];
-    char marked[SL_REDIS_ENDPOINT_TEXT_SIZE]; /* where a move goes to that was begun; empty: none */
+    char marked[SL_REDIS_ENDPOINT_TEXT_SIZE]; /* target of a move that was begun; empty: none */
 };
 
-/* 0, also when it was there already; -EINVAL: it cannot be moved there, *reterr says why; else a
- * failure in the middle of it, after which it may be run again. */
+/* 0, also if it was already there; -EINVAL: it cannot be moved there, *reterr says why; otherwise a
+ * failure in between, after which it may be run again. */
 int shard_move_run(struct shard_move *move, struct failure *reterr);

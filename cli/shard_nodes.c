@@ -1,7 +1,7 @@
-/* shard_nodes.c - one seed tells all nodes; a master is connected when it is asked something.
+/* shard_nodes.c - one seed returns all nodes; a master is connected when it is first asked.
  *
- * A connection that breaks is opened again for the next command, and the command that it broke
- * under has failed: whoever moves shards must know what is done. */
+ * A broken connection is reopened for the next command, but the command during which it broke has
+ * failed, because a program that moves shards must know what was executed. */
 #include "cli/shard_nodes.h"
 
 #include <errno.h>
@@ -144,7 +144,7 @@ static int check_reply(const struct shard_node *node, const redisReply *reply,
     return r < 0 ? failure_set(reterr, r, "%s: %s", node->name, why.text) : 0;
 }
 
-/* Whatever the answer is. */
+/* Returns any answer. */
 static int exchange(struct shard_nodes *nodes, struct shard_node *node, bool is_asking, int argc,
                     const char *const *argv, const size_t *argvlen, redisReply **ret_reply,
                     struct failure *reterr)
@@ -195,7 +195,7 @@ int shard_node_ask(struct shard_nodes *nodes, struct shard_node *node, int argc,
     return shard_node_ask_as(nodes, node, false, argc, argv, argvlen, ret_reply, reterr);
 }
 
-/* A node that gives a slot says ASK of a key that it does not have any more. */
+/* A node that migrates a slot answers ASK for a key that it no longer has. */
 static bool is_ask(const redisReply *reply)
 {
     return reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "ASK ", 4) == 0;
@@ -216,7 +216,7 @@ int shard_node_has(struct shard_nodes *nodes, struct shard_node *node, bool is_a
     return r;
 }
 
-/* The value of "name:value" in what INFO says; empty: it is not there. */
+/* The value of "name:value" in the output of INFO; empty: missing. */
 static struct sl_slice find_info(const redisReply *reply, const char *name)
 {
     const size_t size = strlen(name);
@@ -286,7 +286,7 @@ int shard_node_wait(struct shard_nodes *nodes, struct shard_node *node, struct f
     return r;
 }
 
-/* ---- which node? ---- */
+/* ---- finding nodes ---- */
 
 int shard_nodes_look(struct shard_nodes *nodes, struct failure *reterr)
 {
@@ -327,7 +327,7 @@ struct shard_node *shard_nodes_by_id(struct shard_nodes *nodes, const char *id)
     return NULL;
 }
 
-/* "host:port, host:port" of the masters, cut off where there is no room. */
+/* "host:port, host:port" of the masters, truncated if there is no room. */
 static const char *name_masters(const struct shard_nodes *nodes, char *room, size_t size)
 {
     size_t used = 0;

@@ -1,17 +1,19 @@
-/* shard_plan.c - greedy, from the move that helps most to the one that helps least.
+/* shard_plan.c - a greedy algorithm: always makes the move that helps most.
  *
- * First the masters that leave are emptied, the heaviest shard first, each to the master that has
- * the least. Then shards go from masters above their share to the lightest one: of all such moves
- * the one that lowers the sum of the squares of the masters' weights most, until none does or no
- * master is above its share. The sum falls with every move, so that this ends. At last shards that
- * weigh next to nothing go from the master that has most shards to the one that has fewest.
+ * First the masters that leave are emptied, the heaviest shard first, each to the master with the
+ * least load. Then shards are moved from masters above their share to the lightest one: of all such
+ * moves the one that reduces the sum of the squares of the masters' weights most, until none does
+ * or no master is above its share. The sum decreases with every move, so this terminates. Finally
+ * shards with almost no weight are moved from the master with the most shards to the one with the
+ * fewest.
  *
- * Masters x 64 shards x moves, and there are about as many moves as shards. */
+ * The cost is masters x 64 shards x moves, and there are about as many moves as shards. */
 #include "cli/shard_plan.h"
 
 #include <assert.h>
 
-/* Of the even share: what a master may have more, and what is nothing of a shard's even share. */
+/* In relation to the even share: how much more a master may have, and which weight of a shard is
+ * negligible. */
 static const double TOLERANCE = 0.05, NOTHING = 0.01;
 
 double shard_plan_weight(const struct shard_plan *plan, size_t node)
@@ -51,7 +53,8 @@ static size_t staying(const struct shard_plan *plan)
     return count;
 }
 
-/* Of those that stay the one that has the least, and of those the one with the fewest shards. */
+/* Of the masters that stay, the one with the least weight, and of those the one with the fewest
+ * shards. */
 static size_t find_lightest(const struct shard_plan *plan)
 {
     size_t found = plan->nodes;
@@ -93,7 +96,7 @@ static uint32_t find_best(const struct shard_plan *plan, size_t to)
     const double share = sum_of(plan) / (double)staying(plan);
     const double filled = shard_plan_weight(plan, to);
     uint32_t best = plan->shards;
-    double most = share * share * 1e-9; /* less is rounding */
+    double most = share * share * 1e-9; /* smaller differences are rounding errors */
 
     for (uint32_t shard = 0; shard < plan->shards; shard++) {
         const double weight = plan->weight[shard];
@@ -120,7 +123,7 @@ static void even_weights(struct shard_plan *plan)
     }
 }
 
-/* A shard of `node` that weighs next to nothing; plan->shards: there is none. */
+/* A shard of `node` with negligible weight; plan->shards: there is none. */
 static uint32_t find_weightless(const struct shard_plan *plan, size_t node)
 {
     const double nothing = NOTHING * sum_of(plan) / plan->shards;

@@ -1,12 +1,12 @@
-/* shard_rows.c - some questions a shard, and for a cluster one to its master.
+/* shard_rows.c - some commands for each shard, and for a cluster one to its master.
  *
- * All but the rate are plain commands, which Redis answers while a shard is moved, too. The rate is
- * counted by the ids in the log, which say when each event was: those of the last minute, of the
- * newest 1,000 at most. The memory of the log is Redis's estimate, from a few of its nodes.
+ * All but the rate are plain commands, which also work while a shard is moved. The rate is computed
+ * from the ids in the log, which contain the time of each event: those of the last minute, at most
+ * the newest 1,000. The memory of the log is an estimate of Redis, from a few of its nodes.
  *
- * How many keys a shard has a cluster knows for each slot. One Redis does not: its keys are walked
- * over, at most 100,000 of them; what SCAN gives first is a fair sample, since it goes by the hash
- * of the names, so that a larger database is estimated from that. */
+ * A cluster knows how many keys each slot has. For a single Redis the keys are counted with SCAN,
+ * at most 100,000; the first results are a fair sample, because SCAN is ordered by the hash of the
+ * names, so a larger database is estimated from them. */
 #include "cli/shard_rows.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@
 enum { RATE_WINDOW_MS = 60000, RATE_MOST = 1000, SAMPLE_MOST = 100000, SCAN_COUNT = 1000 };
 enum { ASK_MOVING, ASK_ENTRIES, ASK_BYTES, ASKS };
 
-/* ---- one shard ---- */
+/* ---- a shard ---- */
 
 static int build(struct sl_call *call, uint32_t shard, const char *const *words,
                  struct failure *reterr)
@@ -70,7 +70,7 @@ static void take_replies(struct shard_row *row, redisReply *const *replies)
     row->bytes = number_of(replies[ASK_BYTES]);
 }
 
-/* By a script, which is refused while the shard is moved, and not worth waiting then. */
+/* Uses a script, which is refused while the shard is moved; not worth waiting for. */
 static int read_rate(struct shard_rows *rows, uint32_t shard, struct failure *reterr)
 {
     struct sl_call call = SL_CALL_INIT;
@@ -111,7 +111,7 @@ static int read_shard(struct shard_rows *rows, uint32_t shard, struct failure *r
 
 /* ---- a cluster ---- */
 
-/* Slots that are open at a node go to another, or come from there. */
+/* Open slots of a node are being moved to another one, or from there. */
 static void note_open(struct shard_rows *rows, struct shard_node *node)
 {
     for (uint32_t shard = 0; shard < rows->database.meta.shards; shard++) {
@@ -144,7 +144,7 @@ static int count_keys(struct shard_rows *rows, struct shard_node *node, uint32_t
     return r;
 }
 
-/* The shards of one master; the first that it does not answer is the last that it is asked for. */
+/* Reads the shards of a master; after the first one without an answer no more are read. */
 static int read_master(struct shard_rows *rows, size_t i, struct failure *reterr)
 {
     struct shard_node *node = &rows->nodes.at[i];
@@ -177,7 +177,7 @@ static int read_cluster(struct shard_rows *rows, const struct cli *cli)
     return CLI_GOOD;
 }
 
-/* ---- one Redis ---- */
+/* ---- a single Redis ---- */
 
 struct sample {
     uint64_t seen, of_shard[SL_SHARDS_MAX];

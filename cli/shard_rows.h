@@ -1,4 +1,4 @@
-/* cli/shard_rows.h - what each shard of the database has, and where. */
+/* cli/shard_rows.h - reads the content and location of each shard of the database. */
 #pragma once
 
 #include "cli/database.h"
@@ -6,27 +6,28 @@
 #include "src/model/id.h"
 
 struct shard_row {
-    size_t node;           /* of rows->nodes; of one Redis 0; SIZE_MAX: nobody has it */
-    double keys;           /* in its slot, whoever they belong to; NAN: not known */
-    double entries, bytes; /* of its log; likewise */
-    double rate;           /* events a second, lately; likewise */
-    bool is_open;          /* it is being moved, or was and nobody has gone on */
-    char to[SL_REDIS_ENDPOINT_TEXT_SIZE]; /* where it goes then; empty: not known */
+    size_t node;           /* index in rows->nodes; 0 for a single Redis; SIZE_MAX: no node has
+                              it */
+    double keys;           /* in its slot, including those of other applications; NAN: unknown */
+    double entries, bytes; /* of its log; NAN: unknown */
+    double rate;           /* recent events per second; NAN: unknown */
+    bool is_open;          /* it is being moved, or a move was interrupted */
+    char to[SL_REDIS_ENDPOINT_TEXT_SIZE]; /* the target of the move; empty: unknown */
 };
 
 struct shard_rows {
     struct database database;
     bool is_cluster;
-    struct shard_nodes nodes;                /* of one Redis none */
-    char place[SL_REDIS_ENDPOINT_TEXT_SIZE]; /* of one Redis */
+    struct shard_nodes nodes;                /* none for a single Redis */
+    char place[SL_REDIS_ENDPOINT_TEXT_SIZE]; /* of a single Redis */
     struct shard_row at[SL_SHARDS_MAX];
 };
 
-/* Connects, looks, and leaves the connections open. CLI_GOOD, or the exit status when it has said
- * why. What a master that is away would say is not known, and it has warned of that. */
+/* Connects, reads, and leaves the connections open. CLI_GOOD, or the exit status after printing
+ * why. What a master that is down would return is unknown; a warning is printed. */
 int shard_rows_open(struct shard_rows *rows, const struct cli *cli);
 void shard_rows_close(struct shard_rows *rows);
 
-/* How a node is called: HOST:PORT; a socket by its path, what sentinels know by its name. */
+/* The name of a node: HOST:PORT; for a socket its path, with sentinels the name of the master. */
 const char *shard_rows_node(const struct shard_rows *rows, size_t node);
 size_t shard_rows_nodes(const struct shard_rows *rows);

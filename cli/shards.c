@@ -1,7 +1,8 @@
-/* shards.c - sluice shards list, sluice shards plan: what the shards have, and how to even it out.
+/* shards.c - sluice shards list, sluice shards plan: the load of shards, and how to distribute it
+ * evenly.
  *
- * The list is a table for people, of shards and then of the nodes that have them, or a line of JSON
- * for each shard. The plan is lines for a shell: comments that say why, and commands that do it. */
+ * The list is a table for people, of shards and then of their nodes, or a line of JSON for each
+ * shard. The plan consists of lines for a shell: comments with the reasons, and commands. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -56,7 +57,7 @@ static void print_shard(const struct shard_rows *rows, uint32_t shard, double mo
     printf("\n");
 }
 
-/* What the shards of a node have together. */
+/* The sum over the shards of a node. */
 static struct shard_row sum_node(const struct shard_rows *rows, size_t node, uint32_t *ret_count)
 {
     struct shard_row sum = {.node = node};
@@ -106,7 +107,7 @@ static void print_table(const struct shard_rows *rows)
     print_nodes(rows);
 }
 
-/* null: not known. */
+/* null: unknown. */
 static json_t *json_of(double number)
 {
     if (isnan(number))
@@ -168,7 +169,7 @@ static const char *const measures[MEASURES] = {"load", "keys", "shards"};
 struct planning {
     struct shard_rows rows;
     enum measure by;
-    bool *is_leaving; /* by node */
+    bool *is_leaving; /* for each node */
 };
 
 static enum measure parse_measure(const struct cli *cli, const char *text)
@@ -180,7 +181,7 @@ static enum measure parse_measure(const struct cli *cli, const char *text)
     cli_usage(cli, "--by is load, keys or shards, not '%s'", text);
 }
 
-/* 0; -EINVAL: no plan can be made of what is known. */
+/* 0; -EINVAL: too little is known for a plan. */
 static int weigh(const struct planning *planning, struct shard_plan *ret_plan,
                  struct failure *reterr)
 {
@@ -230,8 +231,8 @@ static void print_shares(const struct planning *planning, const struct shard_pla
     }
 }
 
-/* How the database was named, for commands that are pasted: nothing where the environment does it.
- */
+/* Prints the option that names the database, for commands to be pasted; nothing if the environment
+ * names it. */
 static void print_redis(const struct cli *cli)
 {
     const char *environment = getenv("SLUICE_REDIS");
@@ -347,7 +348,7 @@ static int run_plan(struct cli *cli, int argc, char **argv)
     return status;
 }
 
-/* ---- what they take ---- */
+/* ---- options ---- */
 
 static const struct cli_option list_options[] = {
     {"json", KEY_JSON, NULL, "A line of JSON for each shard.", NULL, CLI_ONCE},

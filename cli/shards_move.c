@@ -1,8 +1,7 @@
-/* shards_move.c - sluice shards move: one shard after the other to a master.
+/* shards_move.c - sluice shards move: moves shards to a master, one after the other.
  *
- * What cli/shard_move.h does for each, with a line for it when it is done, and where somebody looks
- * on one that counts while it is under way. The first that fails is the last that is tried: what
- * went wrong with one is likely to with the others. */
+ * It calls cli/shard_move.h for each, prints a line when it is done, and on a terminal its
+ * progress. It stops at the first failure, because the same is likely to happen to the others. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -33,7 +32,7 @@ static uint32_t parse_number(const struct cli *cli, const char *text, size_t siz
     return number;
 }
 
-/* "3" or "4-9" */
+/* Parses "3" or "4-9". */
 static uint64_t parse_shards(const struct cli *cli, const char *text)
 {
     const size_t size = strcspn(text, "-");
@@ -49,7 +48,7 @@ static uint64_t parse_shards(const struct cli *cli, const char *text)
     return shards;
 }
 
-/* ---- what is seen of it ---- */
+/* ---- output ---- */
 
 static void show_progress(const struct shard_move *move)
 {

@@ -1,9 +1,9 @@
-/* show.c - users and posts by their ids, printed as lines of JSON in the order asked for.
+/* show.c - prints users and posts by their ids as lines of JSON, in the requested order.
  *
- * One call goes to each shard, all in one round trip (cli/rows.h). Posts are asked of the cache
- * first, where there is one, and what it lacked is given to it; what Redis has not is looked for in
- * the archive, and whether the reader may see that is Redis's word again. In a list what neither
- * has is passed over; by itself it is an error. At most a page of things at a time. */
+ * One call goes to each shard, all in one round trip (cli/rows.h). For posts the cache is asked
+ * first, if there is one, and it is given what it lacked; posts that Redis lacks are read from the
+ * archive, and Redis decides whether the reader may see them. In a list, posts that neither has are
+ * skipped; individually they are an error. At most a page at a time. */
 #include "cli/show.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ int show_find_reader(struct database *database, const struct sl_user_ref *reader
     return reader ? database_find_id(database, reader, ret_reader, reterr) : 0;
 }
 
-/* The object that `json` is, with its position as the first member unless NULL; empties it. */
+/* Prints the object in `json`, with its position as the first member unless NULL, and clears it. */
 static int print_line(const struct cli *cli, struct buffer *json, const uint64_t *position)
 {
     buffer_append_char(json, '\n');
@@ -40,7 +40,7 @@ static int print_line(const struct cli *cli, struct buffer *json, const uint64_t
     return CLI_GOOD;
 }
 
-/* The `item`th thing of what was asked as JSON into `json`: as the parser of it says. */
+/* Appends the JSON of item number `item` to `json`. Errors as its parser. */
 typedef int (*row_fn)(void *context, size_t item, struct buffer *json, struct failure *reterr);
 
 static int user_json(void *context, size_t item, struct buffer *json, struct failure *reterr)
@@ -74,7 +74,7 @@ static int row_json(void *context, size_t item, struct buffer *json, struct fail
     return r;
 }
 
-/* Prints all rows that were read; `ret_shown` as show_posts() has it. */
+/* Prints all rows that were read; `ret_shown` as in show_posts(). */
 static int show_rows(const struct cli *cli, row_fn read, void *context, const uint64_t *positions,
                      size_t count, size_t *ret_shown)
 {
@@ -118,19 +118,19 @@ int show_users(struct database *database, const struct cli *cli, const struct sl
     return status;
 }
 
-/* ---- posts, which Redis has or the archive ---- */
+/* ---- posts from Redis or the archive ---- */
 
 struct asked_posts {
     const uint64_t *ids;
     size_t count;
     struct rows rows;
-    struct archive_posts archived; /* those of them that Redis has not */
+    struct archive_posts archived; /* posts that Redis lacks */
     struct sl_cache *cache;        /* NULL: none */
     struct sl_cache_item *known;
     uint64_t read_ms;
 };
 
-/* The row of the `item`th, by whoever has it. */
+/* The row of item number `item`, from Redis or the archive. */
 static int find_row(const struct asked_posts *asked, size_t item, struct sl_post_row *ret_post,
                     enum sl_cached_source *ret_source, struct failure *reterr)
 {
@@ -176,7 +176,7 @@ static int ask_cache(struct asked_posts *asked, const struct database *database,
     return 0;
 }
 
-/* Gives the cache what it had not. */
+/* Stores in the cache what it lacked. */
 static void fill_cache(const struct asked_posts *asked)
 {
     for (size_t i = 0; asked->cache && i < asked->count; i++) {
@@ -194,7 +194,7 @@ static void fill_cache(const struct asked_posts *asked)
     }
 }
 
-/* Looks in the archive for those that Redis has not. */
+/* Reads the posts that Redis lacks from the archive. */
 static int find_archived(struct asked_posts *asked, struct database *database,
                          const struct cli *cli, uint64_t reader, size_t count)
 {

@@ -1,8 +1,8 @@
-/* cli/sluiced_program.h - where is the sluiced of this installation? */
+/* cli/sluiced_program.h - finds the sluiced of this installation. */
 #pragma once
 
 #include <limits.h>
 
-/* In the sbin beside this program's folder, for Debian keeps it out of the PATH of those who are not
- * root; else one of the PATH. */
+/* In the sbin directory next to this program's directory, because on Debian that is not in the PATH
+ * of users other than root; else in the PATH. */
 const char *sluiced_program(char room[static PATH_MAX]);

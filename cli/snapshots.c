@@ -1,9 +1,9 @@
-/* snapshots.c - numbers out of /status.json, and rates out of several of them.
+/* snapshots.c - reads numbers from /status.json, and computes rates from several of them.
  *
- * Snapshots are kept in order of time, at most SNAPSHOTS_MAX; the oldest goes. Rates are the
- * difference between the latest and one some seconds back, by the server's clock. When the server
- * has been started anew its counters begin again: all that was kept is forgotten then. Quantiles
- * are the upper bound of the bucket they fall into. */
+ * Snapshots are sorted by time, at most SNAPSHOTS_MAX; the oldest is removed. Rates are the
+ * difference between the latest and one some seconds before, by the server's clock. When the server
+ * was restarted its counters begin again, so all snapshots are removed. Quantiles are the upper
+ * bound of their bucket. */
 #include "cli/snapshots.h"
 
 #include <assert.h>
@@ -54,7 +54,7 @@ double snapshot_worker(const json_t *snapshot, const char *family, size_t worker
     return number(json_array_get(family_of(snapshot, family), worker));
 }
 
-/* --- several of them ------------------------------------------------------------------------ */
+/* --- several snapshots -------------------------------------------------------------------- */
 
 static void forget(struct snapshots *snapshots, size_t count)
 {
@@ -75,7 +75,8 @@ const json_t *snapshots_latest(const struct snapshots *snapshots)
     return snapshots->all[snapshots->count - 1];
 }
 
-/* Another sluiced counts from 0 again; a clock that was set back gives no rates. */
+/* A restarted sluiced counts from 0 again; after the clock was set back no rates can be
+ * computed. */
 static bool is_continued(const json_t *before, const json_t *now)
 {
     static const char start[] = "sluice_start_time_seconds";
@@ -101,7 +102,7 @@ int snapshots_add(struct snapshots *snapshots, struct sl_slice text, struct fail
     return 0;
 }
 
-/* The latest that lies `seconds` back, else the oldest. */
+/* The latest one at least `seconds` old, else the oldest. */
 static const json_t *snapshot_before(const struct snapshots *snapshots, double seconds)
 {
     double from_ms = snapshot_number(snapshots_latest(snapshots), "now_ms") - seconds * 1000;

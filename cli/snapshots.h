@@ -1,8 +1,8 @@
-/* cli/snapshots.h - snapshots of /status.json, the last some of them, and what they say together.
+/* cli/snapshots.h - the last snapshots of /status.json, and numbers computed from them.
  *
- * A snapshot is the JSON as the server sent it; docs/operating.md says what stands in it. Families
- * are asked for by name, so that a server that has fewer of them, or more, is understood, too: what
- * it does not say is NAN. */
+ * A snapshot is the JSON as the server sent it, described in docs/operating.md. Families are
+ * requested by name, so that servers with fewer or more of them are understood; what is missing is
+ * NAN. */
 #pragma once
 
 #include <stddef.h>
@@ -21,32 +21,33 @@ struct snapshots {
 
 void snapshots_done(struct snapshots *snapshots);
 
-/* Adds what the server has sent, and forgets the oldest when there are too many, and all
- * earlier ones when the server was started anew since. 0; -EBADMSG: it is no such JSON. */
+/* Adds an answer of the server. Removes the oldest snapshot if there are too many, and all earlier
+ * ones if the server was restarted since. 0; -EBADMSG: not such JSON. */
 int snapshots_add(struct snapshots *snapshots, struct sl_slice text, struct failure *reterr);
 
-/* The last one; there must be one. */
+/* The last snapshot; there must be one. */
 const json_t *snapshots_latest(const struct snapshots *snapshots);
 
-/* A member of the snapshot itself; NAN: it is no number. */
+/* A member of the snapshot itself; NAN: not a number. */
 double snapshot_number(const json_t *snapshot, const char *member);
-/* A family of its metrics, over all workers and labels. */
+/* A family of its metrics, summed over all workers and labels. */
 double snapshot_sum(const json_t *snapshot, const char *family);
 /* The part of a family with these labels. */
 double snapshot_part(const json_t *snapshot, const char *family, const char *labels);
-/* What a family says of a worker. */
+/* The value of a family for a worker. */
 double snapshot_worker(const json_t *snapshot, const char *family, size_t worker);
 
-/* All below are about the last `seconds` up to the latest snapshot, or as far back as it goes. */
+/* The following cover the last `seconds` before the latest snapshot, or as far back as
+ * available. */
 
-/* How much a counter has grown in a second. */
+/* The increase of a counter per second. */
 double snapshots_rate(const struct snapshots *snapshots, const char *counter, double seconds);
 double snapshots_worker_rate(const struct snapshots *snapshots, const char *counter, size_t worker,
                              double seconds);
-/* How much of one counter there was for each of the other; NAN when there was none of the other. */
+/* The increase of one counter divided by that of another; NAN if the other has not increased. */
 double snapshots_ratio(const struct snapshots *snapshots, const char *counter, const char *of,
                        double seconds);
-/* Within how many seconds the share `q` of what a histogram counts was done: the bound of the
- * bucket, or the greatest bound for what is beyond. */
+/* The quantile `q` of a histogram in seconds: the upper bound of its bucket, or the greatest bound
+ * for the last bucket. */
 double snapshots_quantile(const struct snapshots *snapshots, const char *histogram, double q,
                           double seconds);

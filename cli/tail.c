@@ -1,13 +1,14 @@
-/* tail.c - follows a stream and stays with it.
+/* tail.c - follows a stream and reconnects.
  *
- * Events go to standard output, a line each; what the server says about the stream, and every
- * trouble, to standard error. A connection that ends is made anew, and goes on behind the last
- * event that was printed: when the server said so in its `disconnect` or in Retry-After, after that
- * time, an hour at most, else after a random wait that doubles up to a minute. A refusal that would
- * only be repeated, and a `disconnect` that does not invite back, end the program.
+ * Events are written to standard output, a line each; messages of the server about the stream, and
+ * all problems, to standard error. If a connection ends, a new one continues after the last event
+ * printed: after the time that the server said in its `disconnect` or in Retry-After, at most an
+ * hour, otherwise after a random wait that doubles up to a minute. A refusal that would only be
+ * repeated, and a `disconnect` that does not invite the client back, end the program.
  *
- * The stream is asked for as Server-Sent Events: there alone the server says of each event whether
- * it is a cursor. Events that were published without the log have ids, too, but are none. */
+ * The stream is requested as Server-Sent Events, because only this format says for each event
+ * whether its id is a cursor. Events that were published without the log have ids, too, which are
+ * no cursors. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,14 +36,14 @@ enum {
     LINE_MAX_BYTES = 128 << 20,
     REFUSAL_MAX_BYTES = 65536,
     CONNECT_MAX_S = 10,
-    SILENCE_MAX_S = 60, /* keep-alives come every 20 s: then nobody is there any more */
+    SILENCE_MAX_S = 60, /* keep-alives are sent every 20 s: after this time the server is gone */
     WAIT_FIRST_MS = 500,
     WAIT_LAST_MS = 60000,
-    WAIT_ASKED_MS = 3600000 /* the most that a server is obeyed in */
+    WAIT_ASKED_MS = 3600000 /* the longest wait accepted from a server */
 };
 
-/* Keys of the options; those of parameters of the stream begin behind KEY_PARAMETER, in the order
- * of the options. */
+/* Keys of the options; those of parameters of the stream begin after KEY_PARAMETER, in the order of
+ * the options. */
 enum { KEY_URL = 1, KEY_TOKEN, KEY_CACERT, KEY_LIMIT, KEY_PRETTY, KEY_UNCOMPRESSED, KEY_PARAMETER };
 
 /* The parameters, in the order of their options. */
@@ -58,7 +59,7 @@ static const char *const streams[] = {"filter", "sample", "firehose", "home"};
 struct tail {
     const struct cli *cli;
     const char *token;
-    uint64_t limit; /* of events that are printed; 0: none */
+    uint64_t limit; /* number of events to print; 0: no limit */
     uint64_t printed;
     bool is_pretty;
     bool is_uncompressed;
@@ -68,17 +69,17 @@ struct tail {
     struct buffer form;
     char cursor[CURSOR_SIZE]; /* the stream's, of the last event; empty: none yet */
 
-    /* of one connection */
-    const struct buffer *values; /* by parameter */
-    struct buffer line;   /* of the stream, as far as it has come; or the text of a refusal */
-    char id[CURSOR_SIZE]; /* of the event that is being read */
-    bool is_message;      /* and its name is one of the server's own messages */
+    /* of the current connection */
+    const struct buffer *values; /* for each parameter */
+    struct buffer line;          /* the incomplete line of the stream; or the text of a refusal */
+    char id[CURSOR_SIZE];        /* of the current event */
+    bool is_message;             /* its name is that of one of the server's own messages */
     bool is_disconnect;
-    int write_error;  /* errno of standard output; 0: good */
+    int write_error;  /* errno of standard output; 0: none */
     bool is_too_long; /* the line */
     bool has_disconnect;
-    bool is_complete; /* what --until asked for has all come */
-    int64_t retry_ms; /* what `disconnect` asks for; -1: not to come back */
+    bool is_complete; /* everything up to --until has arrived */
+    int64_t retry_ms; /* as in `disconnect`; -1: do not reconnect */
 };
 
 /* --- lines --------------------------------------------------------------------------------- */
@@ -150,7 +151,7 @@ static void begin_event(struct tail *tail)
     tail->is_message = tail->is_disconnect = false;
 }
 
-/* The value of a field; false: the line is another. */
+/* Returns the value of a field; false: the line is another field. */
 static bool read_field(struct sl_slice line, const char *name, struct sl_slice *ret_value)
 {
     size_t size = strlen(name);
@@ -163,7 +164,7 @@ static bool read_field(struct sl_slice line, const char *name, struct sl_slice *
     return true;
 }
 
-/* An event's id and name stand before its data; an id without data is a keep-alive. */
+/* The id and name of an event precede its data; an id without data is a keep-alive. */
 static void take_line(struct tail *tail, struct sl_slice line)
 {
     struct sl_slice value;
@@ -213,7 +214,7 @@ static long status_of(CURL *curl)
     return status;
 }
 
-/* Called by libcurl; anything but `size` back ends the transfer. */
+/* Called by libcurl; returning anything but `size` ends the transfer. */
 static size_t on_bytes(char *data, size_t one, size_t size, void *context)
 {
     struct tail *tail = context;
@@ -226,15 +227,15 @@ static size_t on_bytes(char *data, size_t one, size_t size, void *context)
     return tail->write_error || tail->is_too_long || is_enough(tail) ? 0 : size;
 }
 
-/* --- what to do at the end of a connection ------------------------------------------------- */
+/* --- the end of a connection --------------------------------------------------------------- */
 
 struct ending {
     CURLcode code;
     long status;            /* 0: there was no answer */
-    int64_t retry_after_ms; /* 0: not said */
+    int64_t retry_after_ms; /* 0: not given */
 };
 
-/* Whether the same request may be answered otherwise later. */
+/* Whether the same request may succeed later. */
 static bool is_worth_repeating(const struct tail *tail, const struct ending *ending)
 {
     switch (ending->code) {
@@ -275,11 +276,11 @@ static void explain(const struct tail *tail, const struct ending *ending)
     }
 }
 
-/* Many clients must not come back at once. */
+/* Randomized, so that many clients do not reconnect at once. */
 static int64_t next_wait_ms(const struct tail *tail, const struct ending *ending,
                             struct backoff *backoff)
 {
-    if (tail->has_disconnect) /* spread by the server */
+    if (tail->has_disconnect) /* already spread by the server */
         return tail->retry_ms < WAIT_ASKED_MS ? tail->retry_ms : WAIT_ASKED_MS;
     if (ending->retry_after_ms > 0)
         return ending->retry_after_ms + backoff_spread_ms(WAIT_FIRST_MS);
@@ -316,7 +317,7 @@ static bool add_token(struct tail *tail)
     return is_added;
 }
 
-/* Last-Event-ID wins over `since`, and is never refused. */
+/* Last-Event-ID overrides `since`, and is never refused. */
 static bool add_cursor(struct tail *tail)
 {
     char header[sizeof("Last-Event-ID: ") + CURSOR_SIZE];
@@ -362,7 +363,7 @@ static int follow(struct tail *tail)
         struct ending ending = follow_once(tail);
 
         if (tail->write_error == EPIPE)
-            return CLI_GOOD; /* whoever reads has seen enough */
+            return CLI_GOOD; /* the reader has closed the pipe */
         if (tail->write_error)
             return cli_failed_with(tail->cli, "cannot write: %s", strerror(tail->write_error));
         if (tail->is_too_long)
@@ -401,8 +402,8 @@ static char *make_url(const struct cli *cli, const char *base, const char *strea
     return server_url(cli, base, path);
 }
 
-/* libcurl inflates piece by piece, into a buffer that does not grow; what comes of it is bounded
- * line by line, as what comes uncompressed. It is not asked for where libcurl cannot. */
+/* libcurl inflates piece by piece into a buffer of fixed size; the output is limited line by line,
+ * like uncompressed data. Not requested if libcurl does not support it. */
 static void ask_for_gzip(const struct tail *tail)
 {
     if (!tail->is_uncompressed &&
@@ -410,7 +411,7 @@ static void ask_for_gzip(const struct tail *tail)
         curl_easy_setopt(tail->curl, CURLOPT_ACCEPT_ENCODING, "gzip");
 }
 
-/* The parameters go as a form: lists may be longer than an URL. */
+/* The parameters are sent as a form, because lists may be longer than a URL allows. */
 static bool set_up(struct tail *tail, const char *cacert)
 {
     CURL *curl = tail->curl;
@@ -448,8 +449,8 @@ static const char *find_stream(const struct cli *cli, int argc, char **argv)
               argv[optind]);
 }
 
-/* A moment that is told by a length of time is another one with every connection: the server is
- * given the time that it means now. What is no moment is the server's to refuse. */
+/* A moment given by an age would be different for each connection: the server is sent the time that
+ * it means now. An invalid moment is refused by the server. */
 static void fix_moment(struct buffer *value)
 {
     const uint64_t now_ms = clock_wall_ms();
@@ -481,10 +482,10 @@ static void keep_value(struct buffer *values)
     if (values->data)
         buffer_append_char(values, ',');
     buffer_append_str(values, optarg);
-    buffer_str(values); /* an empty one counts, too */
+    buffer_str(values); /* an empty value counts, too */
 }
 
-/* Options that are none of the stream's parameters, and the stream. */
+/* Options that are not parameters of the stream, and the stream. */
 struct wish {
     const char *base, *cacert, *stream;
 };
@@ -542,7 +543,8 @@ static int run(struct cli *cli, int argc, char **argv)
     tail.curl = curl_easy_init();
     if (tail.curl)
         add_values(&tail, values);
-    if (tail.curl && isatty(STDERR_FILENO)) /* whoever looks sees what the filter means */
+    if (tail.curl && isatty(STDERR_FILENO)) /* on a terminal, print how the server understands the
+                                               filter */
         add_parameter(&tail, "hello", "true");
     status = tail.curl && set_up(&tail, wish.cacert) ? follow(&tail)
                                                      : cli_failed_with(cli, "out of memory");

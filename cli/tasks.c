@@ -1,9 +1,9 @@
-/* tasks.c - sluice tasks: what is left to do, what could not be done, and what becomes of that.
+/* tasks.c - sluice tasks: lists pending tasks and dead letters, retries or drops dead letters.
  *
  * Streams and dead letters of all shards are read in batches of 1,000, one shard after the other,
- * and each entry is visited once. Kinds are counted in a table of 64. To retry or drop is a call
- * for each letter; with --all at most as many as there were at the beginning, lest one that fails
- * again at once be taken for ever. */
+ * and each entry is visited once. Kinds are counted in a table of 64. Retrying or dropping is a
+ * call for each letter; with --all at most as many as there were at the beginning, so that one that
+ * fails again at once is not processed for ever. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,14 +19,14 @@
 
 enum { BATCH = 1000, KINDS_MAX = 64, ENTRY_SIZE = 48 };
 
-/* ---- walking through the shards ---- */
+/* ---- iterating over the shards ---- */
 
 typedef int (*list_call_fn)(struct sl_call *call, uint32_t shard, const char *after, uint32_t count,
                             struct failure *reterr);
 typedef int (*visit_fn)(struct database *database, const struct sl_task *task, void *context,
                         struct failure *reterr);
 
-/* A batch of a shard; `after` moves to its end. *ret_is_last: there is no more. */
+/* Visits a batch of a shard; advances `after` to its end. *ret_is_last: there are no more. */
 static int visit_batch(struct database *database, uint32_t shard, list_call_fn list, char *after,
                        visit_fn visit, void *context, bool *ret_is_last, struct failure *reterr)
 {
@@ -93,7 +93,7 @@ static int count_kind(struct database *database, const struct sl_task *task, voi
     return 0;
 }
 
-/* A word of another program, in a line of ours, `width` characters wide at least. */
+/* Prints a word from outside, at least `width` characters wide. */
 static int print_word(struct sl_slice word, int width, struct failure *reterr)
 {
     struct buffer shown = BUFFER_INIT;
@@ -199,7 +199,7 @@ static int run_list(struct cli *cli, int argc, char **argv)
 
 /* ---- dead letters ---- */
 
-/* "6:1795279267000-0" */
+/* Parses "6:1795279267000-0". */
 static bool parse_letter(const char *text, const struct sl_meta *meta, uint32_t *ret_shard,
                          struct sl_slice *ret_entry)
 {
@@ -237,7 +237,7 @@ static int change_letter(struct database *database, uint32_t shard, struct sl_sl
 
 struct change {
     bool is_retry;
-    uint64_t count, most; /* a letter that comes back while we look is not taken again */
+    uint64_t count, most; /* a letter that returns meanwhile is not processed again */
 };
 
 static int change_visited(struct database *database, const struct sl_task *task, void *context,
@@ -251,7 +251,7 @@ static int change_visited(struct database *database, const struct sl_task *task,
     r = change_letter(database, task->shard, task->entry, change->is_retry, reterr);
     if (r == 0)
         change->count++;
-    return r == -ENOENT ? 0 : r; /* somebody else was faster */
+    return r == -ENOENT ? 0 : r; /* somebody else has already processed it */
 }
 
 static int change_letters(struct cli *cli, int argc, char **argv, bool is_retry)

@@ -1,9 +1,8 @@
-/* token.c - sluice token: a JWT signed with the secret of sluiced, for trying things and for
- * scripts.
+/* token.c - sluice token: a JWT signed with the secret of sluiced, for tests and scripts.
  *
- * Only HMAC: whoever can sign with a public key's other half has a program for that. The claims
- * that sluiced reads have options; others are given as JSON and come last, so that they may replace
- * those, too; what comes of it is checked (token_claims.h) and signed (token_sign.h). */
+ * Only HMAC: for public-key signatures other programs exist. The claims that sluiced reads have
+ * options; others are given as JSON and are added last, so they can also replace those of the
+ * options. The result is checked (token_claims.h) and signed (token_sign.h). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +21,7 @@ enum { TTL_DEFAULT_S = 3600 };
 
 #define TTL_MAX_MS UINT64_C(315360000000) /* ten years */
 
-/* NAME=JSON */
+/* Parses NAME=JSON. */
 static void add_claim(const struct cli *cli, json_t *claims, const char *text)
 {
     const char *equals = strchr(text, '=');
@@ -55,8 +54,8 @@ static int print_token(const struct cli *cli, const char *algorithm, const char 
     return status;
 }
 
-/* The id of the user who is meant by a login; NULL: said why not. Ids, and names that no scope
- * takes for a user's, stay as they are. */
+/* The id of the user with a login; NULL: printed why not. Ids, and names that need not be users for
+ * these scopes, are returned unchanged. */
 static const char *find_subject(const struct cli *cli, const char *sub, const char *scope,
                                 char room[static SL_ID_TEXT_SIZE])
 {
@@ -87,11 +86,11 @@ static const char *find_subject(const struct cli *cli, const char *sub, const ch
     return sl_id_print(id, room);
 }
 
-/* What the command line asks for. */
+/* The request of the command line. */
 struct wish {
     const char *algorithm, *secret_file, *sub, *scope;
     long long ttl_s;
-    json_t *extra; /* claims */
+    json_t *extra; /* additional claims */
 };
 
 static void read_options(struct cli *cli, int argc, char **argv, struct wish *wish)

@@ -1,8 +1,9 @@
-/* token_check.c - sluice token check: what would a server with these settings say of a token?
+/* token_check.c - sluice token check: explains what a server with these settings would say about a
+ * token.
  *
- * The server's own program is asked, with the settings as it would read them: so the answer is that
- * of the sluiced of this installation, whatever it is. The token goes through a pipe, where other
- * users of the machine do not see it. Its verdict is the exit status. */
+ * It runs the server's own program with the settings as the server would read them, so the answer
+ * is that of the installed sluiced. The token is passed through a pipe, where other users of the
+ * machine cannot see it. The verdict is the exit status. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 
 enum {
     SETTINGS_MAX = 200,
-    TOKEN_MOST_BYTES = 32768 /* what a pipe takes at once; sluiced refuses fewer */
+    TOKEN_MOST_BYTES = 32768 /* the capacity of a pipe; sluiced accepts less */
 };
 
 struct question {
@@ -47,7 +48,7 @@ static void add(const struct cli *cli, struct question *question, const char *te
     question->argv[question->argc++] = text;
 }
 
-/* --NAME=VALUE: a value may begin with a hyphen. */
+/* Adds --NAME=VALUE, because a value may begin with a hyphen. */
 static void add_setting(const struct cli *cli, struct question *question, int key)
 {
     char *text;
@@ -57,7 +58,7 @@ static void add_setting(const struct cli *cli, struct question *question, int ke
             continue;
         if (asprintf(&text, "--%s=%s", row->name, optarg) < 0)
             abort();
-        add(cli, question, text); /* until the other program takes over */
+        add(cli, question, text); /* must be valid until exec */
     }
 }
 
@@ -77,7 +78,7 @@ static const char *find_token(const struct cli *cli, int argc, char **argv)
     return token;
 }
 
-/* Standard input is the token from here on. */
+/* Makes the token the standard input. */
 static int put_on_input(const char *token)
 {
     size_t size = strlen(token);

@@ -1,9 +1,9 @@
-/* token_claims.c - the rules of gateway/front/token.h, applied before a token is signed.
+/* token_claims.c - applies the rules of gateway/front/token.h before a token is signed.
  *
- * A server ignores scopes that it does not know, so that newer tokens work with older servers, and
- * refuses a token whose limits it does not know. Here both are refused: who makes a token by hand
- * has mistyped one. Names come from the table that the server reads (src/model/token.def); claims
- * that are not the server's are anybody's. */
+ * A server ignores unknown scopes, so that newer tokens work with older servers, and refuses a
+ * token with unknown limits. Here both are refused, because in a token made by hand they are typing
+ * errors. The names come from the table that the server uses (src/model/token.def); other claims
+ * are not checked. */
 #include "cli/token_claims.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ static const struct limit {
 
 enum { WORD_SIZE = 64 };
 
-/* The word at `*at`, which moves behind it. false: there is none. */
+/* Reads the word at `*at`, and advances. false: there is none. */
 static bool next_word(const char **at, char room[static WORD_SIZE])
 {
     size_t size;

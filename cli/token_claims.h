@@ -1,16 +1,16 @@
-/* cli/token_claims.h - would any sluiced take a token with these claims, and would it be of use? */
+/* cli/token_claims.h - checks that the claims of a token are accepted by sluiced and useful. */
 #pragma once
 
 #include <jansson.h>
 
 #include "cli/cli.h"
 
-/* What the claims of a finished token say of itself is checked; what is wrong ends the program with
- * a sentence that says what would be right. */
+/* Checks the claims of a complete token; an error ends the program with a message that says what is
+ * valid. */
 void token_claims_check(const struct cli *cli, const json_t *claims, int64_t now_s);
 
-/* Is whose token it is to be a user of the database: do its scopes act for one? */
+/* Whether the scopes need a subject that is a user of the database. */
 bool token_claims_need_user(const char *scopes);
 
-/* The scopes there are, a space before each. */
+/* All scopes, each preceded by a space. */
 extern const char token_scope_names[];

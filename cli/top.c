@@ -1,9 +1,9 @@
-/* top.c - how a sluiced fares, live: /status.json, asked again and again.
+/* top.c - sluice top: shows the state of a sluiced, by requesting /status.json repeatedly.
  *
- * On a terminal it is a screen, drawn after every answer, key and change of size; elsewhere a line
- * after every answer. One loop waits for the server, the keyboard and signals together, so that a
- * server that does not answer holds up nobody. A server that is away is told of and asked again;
- * only one that refuses the very first question for good ends the program. */
+ * On a terminal it is a screen, drawn after every answer, key and change of size; otherwise a line
+ * after every answer. One loop waits for the server, the keyboard and signals, so a server that
+ * does not answer blocks nothing. A server that is down is reported and asked again; only a refusal
+ * of the very first request ends the program. */
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -25,7 +25,7 @@
 
 enum {
     ANSWER_MAX_BYTES = 4 << 20,
-    ANSWER_MAX_S = 5, /* then it is as good as away */
+    ANSWER_MAX_S = 5, /* after this the server counts as down */
     INTERVAL_MIN_MS = 500,
     INTERVAL_MAX_MS = 3600000,
     CTRL_C = 3,
@@ -34,7 +34,7 @@ enum {
 
 struct top {
     struct cli *cli;
-    const char *url; /* as it was given: what is shown */
+    const char *url; /* as it was given, for display */
     uint64_t interval_ms;
     bool is_once, is_on_screen, has_colors;
     CURL *curl;
@@ -43,13 +43,13 @@ struct top {
     char *status_url;
     struct buffer answer;
     struct snapshots snapshots;
-    struct failure trouble; /* with the last answer; empty: none */
+    struct failure trouble; /* of the last answer; empty: none */
     bool is_asking;
-    uint64_t next_ms; /* when to ask again; monotonic */
+    uint64_t next_ms; /* time of the next request; monotonic */
     struct screen screen;
-    int signals; /* descriptor of those that the screen must know of; -1: none */
+    int signals; /* descriptor for the signals that the screen must handle; -1: none */
     bool is_over;
-    int status; /* to exit with */
+    int status; /* exit status */
 };
 
 static void end(struct top *top, int status)
@@ -58,7 +58,7 @@ static void end(struct top *top, int status)
     top->status = status;
 }
 
-/* --- showing -------------------------------------------------------------------------------- */
+/* --- output --------------------------------------------------------------------------------- */
 
 static void draw(struct top *top)
 {
@@ -96,7 +96,7 @@ static void print(struct top *top)
     if (text.failed)
         end(top, cli_failed_with(top->cli, "out of memory"));
     else if (fwrite(text.data, 1, text.size, stdout) != text.size || fflush(stdout) != 0)
-        end(top, errno == EPIPE ? CLI_GOOD /* whoever reads has seen enough */
+        end(top, errno == EPIPE ? CLI_GOOD /* the reader has closed the pipe */
                                 : cli_failed_with(top->cli, "cannot write: %s", strerror(errno)));
     else if (top->is_once)
         end(top, CLI_GOOD);
@@ -107,13 +107,13 @@ static void show(struct top *top)
 {
     if (top->is_on_screen)
         draw(top);
-    else if (!top->trouble.text[0] && top->snapshots.count > 1) /* rates need two */
+    else if (!top->trouble.text[0] && top->snapshots.count > 1) /* rates need two snapshots */
         print(top);
 }
 
-/* --- asking --------------------------------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------------------------- */
 
-/* Called by libcurl; anything but `size` back ends the transfer. */
+/* Called by libcurl; returning anything but `size` ends the transfer. */
 static size_t on_bytes(char *data, size_t one, size_t size, void *context)
 {
     struct top *top = context;
@@ -157,7 +157,7 @@ static int take_answer(struct top *top, CURLcode code)
     return snapshots_add(&top->snapshots, buffer_slice(&top->answer), &top->trouble);
 }
 
-/* What the first question is refused for, later ones would be, too. */
+/* If the first request is refused for this reason, later ones would be, too. */
 static bool is_for_good(const struct top *top)
 {
     long status = 0;
@@ -193,7 +193,7 @@ static void take_answers(struct top *top)
     while ((message = curl_multi_info_read(top->multi, &left))) {
         CURLcode code = message->data.result;
 
-        curl_multi_remove_handle(top->multi, top->curl); /* message is gone now */
+        curl_multi_remove_handle(top->multi, top->curl); /* frees the message */
         top->is_asking = false;
         on_answer(top, code);
     }
@@ -204,7 +204,7 @@ static void take_answers(struct top *top)
 static void suspend(struct top *top)
 {
     screen_leave(&top->screen);
-    raise(SIGTSTP); /* goes on when the shell says so */
+    raise(SIGTSTP); /* continues when the shell says so */
     screen_enter(&top->screen);
     draw(top);
 }
@@ -268,7 +268,7 @@ static int watch(struct top *top)
     return top->status;
 }
 
-/* Signals that would leave the terminal as it is on the screen are read by the loop instead. */
+/* Signals that would leave the terminal in the wrong state are read by the loop. */
 static int take_over_signals(void)
 {
     sigset_t set;
@@ -295,7 +295,7 @@ static bool set_token(struct top *top, const char *token)
            curl_easy_setopt(top->curl, CURLOPT_HTTPHEADER, top->headers) == CURLE_OK;
 }
 
-/* A terminal that takes no orders gets lines. */
+/* A terminal without control sequences gets lines. */
 static bool is_dumb(void)
 {
     const char *kind = getenv("TERM");
@@ -323,7 +323,7 @@ static bool set_up(struct top *top, const char *token, const char *cacert)
     return !top->is_on_screen || top->signals >= 0;
 }
 
-/* Seconds with a fraction, or as other lengths of time. */
+/* Seconds with a fraction, or a duration in another form. */
 static uint64_t read_interval_ms(const struct cli *cli, const char *text)
 {
     char *end;
@@ -358,10 +358,10 @@ static int run(struct cli *cli, int argc, char **argv)
     if (token && *token)
         server_check_token(cli, token);
     else
-        token = NULL; /* what is shown without one is much */
+        token = NULL; /* much is also shown without a token */
 
     curl_global_init(CURL_GLOBAL_DEFAULT);
-    top.status_url = server_url(cli, top.url, "/status.json?since=-1s"); /* no past is shown */
+    top.status_url = server_url(cli, top.url, "/status.json?since=-1s"); /* the past is not shown */
     top.curl = curl_easy_init();
     top.multi = curl_multi_init();
     status = set_up(&top, token, cacert) ? watch(&top) : cli_failed_with(cli, "out of memory");

@@ -1,9 +1,9 @@
-/* top_view.c - what `sluice top` shows: the parts of the page, or one line for scripts.
+/* top_view.c - the output of `sluice top`: the parts of the page, or one line for scripts.
  *
- * Each part is text made of the snapshots (cli/snapshots.h); layout.c makes them fit. Rates are
- * over two seconds or fifteen, never less, since CPU time is measured every two seconds only. A
- * number that the server does not say is shown as unknown, so that older and newer servers can be
- * looked at. */
+ * Each part is text made from the snapshots (cli/snapshots.h); layout.c fits them into the window.
+ * Rates are over two seconds or fifteen, never less, because CPU time is measured every two
+ * seconds. A number that the server does not send is shown as unknown, so that older and newer
+ * servers work. */
 #include "cli/top_view.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 #include "cli/cli.h"
 #include "base/figure.h"
 
-/* Seconds that a number is about. CPU time is measured every two seconds only. */
+/* Seconds over which a number is computed. CPU time is measured every two seconds. */
 #define SHORT_S 2.0
 #define LONG_S  15.0
 
@@ -33,11 +33,11 @@ enum {
     TRANSPORT_COUNT = sizeof(transports) / sizeof(transports[0])
 };
 
-/* What should not happen, or not often. */
+/* Events that should not occur, or rarely. */
 static const struct trouble {
     const char *family;
     const char *words;
-    const char *usual; /* labels that are no trouble, with a space behind each */
+    const char *usual; /* labels that are normal, each followed by a space */
 } troubles[] = {
     {"sluice_disconnects_total", "streams ended", "draining token_expired "},
     {"sluice_broken_connections_total", "connections broken", ""},
@@ -68,9 +68,9 @@ static void print_member(const json_t *json, const char *member, const char *oth
     cli_append_word(text, sl_slice_str(value ? value : otherwise));
 }
 
-/* --- numbers of several families ----------------------------------------------------------- */
+/* --- numbers from several families --------------------------------------------------------- */
 
-/* Each worker hears, and counts, every event. */
+/* Each worker receives, and counts, every event. */
 static double hearing(const struct snapshots *snapshots)
 {
     double workers = snapshot_sum(snapshots_latest(snapshots), "sluice_worker_subscribed");
@@ -114,7 +114,7 @@ static double redis_s(const struct snapshots *snapshots)
 
 /* --- the parts of the page ----------------------------------------------------------------- */
 
-/* "writes, tasks": the parts that fail; empty: none does. */
+/* Prints the parts that fail, such as "writes, tasks"; empty: none. */
 static void print_failing(const json_t *snapshot, struct buffer *text)
 {
     json_t *health = json_object_get(snapshot, "health"), *part;
@@ -132,7 +132,7 @@ static void print_failing(const json_t *snapshot, struct buffer *text)
     }
 }
 
-/* Of a server that gives no verdict: what is not well, in a few words; empty: all is. */
+/* For a server without a verdict: what is wrong, in a few words; empty: nothing. */
 static void print_trouble_now(const json_t *snapshot, struct buffer *text)
 {
     double workers = snapshot_number(snapshot, "workers"),
@@ -154,7 +154,7 @@ static void print_trouble_now(const json_t *snapshot, struct buffer *text)
     buffer_done(&failing);
 }
 
-/* The level, where it is not ok. */
+/* Prints the level unless it is ok. */
 static void print_level(const json_t *verdict, struct buffer *text)
 {
     const char *level = json_string_value(json_object_get(verdict, "level"));
@@ -163,7 +163,7 @@ static void print_level(const json_t *verdict, struct buffer *text)
         cli_append_word(text, sl_slice_str(level ? level : "unknown"));
 }
 
-/* In lines of at most so many bytes, broken at spaces; 0: in one. */
+/* In lines of at most this many bytes, broken at spaces; 0: in one line. */
 static void append_folded(struct sl_slice words, size_t width, struct buffer *text)
 {
     size_t column = 0;
@@ -194,7 +194,7 @@ static void print_verdict(const json_t *verdict, const struct layout_form *page,
     buffer_done(&words);
 }
 
-/* The verdict stands out in colors. */
+/* The verdict is highlighted with colours. */
 static void print_heading(const struct snapshots *snapshots, const char *url,
                           const struct top_form *form, struct buffer *text)
 {
@@ -223,7 +223,7 @@ static void print_heading(const struct snapshots *snapshots, const char *url,
     buffer_done(&trouble);
 }
 
-/* A name and what stands behind it, as wide as half a line. */
+/* Prints a name and its value, half a line wide. */
 static void cell(struct buffer *text, const char *label, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -300,7 +300,7 @@ static double streams_of(const json_t *snapshot, const char *stream, const char 
 
     snprintf(labels, sizeof(labels), "%s/%s", stream, transport);
     count = snapshot_part(snapshot, "sluice_streams_by_kind", labels);
-    return isnan(count) ? 0 : count; /* not every stream is there for every transport */
+    return isnan(count) ? 0 : count; /* not every kind of stream exists in every format */
 }
 
 static void print_streams_row(const char *name, const double *counts, struct buffer *text)
@@ -324,7 +324,7 @@ static bool is_any(const double *counts)
     return false;
 }
 
-/* `is_short`: without the kinds that nobody has asked for. */
+/* `is_short`: without kinds that nobody uses. */
 static void print_streams(const json_t *snapshot, bool is_short, struct buffer *text)
 {
     double all[TRANSPORT_COUNT] = {0};
@@ -348,7 +348,7 @@ static void print_streams(const json_t *snapshot, bool is_short, struct buffer *
                          figure_count(snapshot_sum(snapshot, "sluice_connections")).text);
 }
 
-/* The subject comes last: nobody knows how wide it is. On 80 columns it has 15. */
+/* The subject is last because its width is unknown. On 80 columns it has 15. */
 static void print_slow_client(const json_t *slow, struct buffer *text)
 {
     const char *stream = json_string_value(json_object_get(slow, "stream"));
@@ -386,7 +386,7 @@ static void print_slowest(const json_t *snapshot, struct buffer *text)
         buffer_append_str(text, "whose they are is shown to a token with the scope admin\n");
 }
 
-/* Ready: it hears the live channels, and Redis answers its commands. */
+/* Ready: it receives the live channels, and Redis answers its commands. */
 static const char *worker_state(const json_t *snapshot, size_t worker)
 {
     if (!(snapshot_worker(snapshot, "sluice_worker_up", worker) > 0))

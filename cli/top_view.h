@@ -1,7 +1,6 @@
-/* cli/top_view.h - what `sluice top` shows, as text: ASCII, but for the names of subjects.
+/* cli/top_view.h - the output of `sluice top` as text: ASCII, except names of subjects.
  *
- * What a server or a client has made up is printed without control characters: a terminal would
- * obey them. */
+ * Text from servers and clients is printed without control characters. */
 #pragma once
 
 #include "base/buffer.h"
@@ -13,10 +12,10 @@ struct top_form {
     bool has_colors;
 };
 
-/* Lines for a person: everything, the most important first. There must be a snapshot; rates are
+/* Lines for people: everything, the most important first. There must be a snapshot; rates are
  * unknown until there are two. */
 void top_view_print(const struct snapshots *snapshots, const char *url, const struct top_form *form,
                     struct buffer *ret_text);
 
-/* One line of key=value pairs for a program; a hyphen for what is not known. */
+/* One line of key=value pairs for programs; a hyphen for unknown values. */
 void top_view_print_line(const struct snapshots *snapshots, struct buffer *ret_line);

@@ -1,9 +1,9 @@
-/* try_nodes.c - redis-server six times, and the few CLUSTER commands that make a cluster of them.
+/* try_nodes.c - runs redis-server six times, and makes them a cluster with a few CLUSTER commands.
  *
- * Nodes meet through the first one, masters get a third of the slots each, and when everybody knows
- * everybody, replicas their masters: what redis-cli --cluster create does, without waiting longer
- * than it takes. Nodes that know each other from a former run meet again, which tells them of new
- * ports. Each question has a connection of its own; nothing here is in a hurry. */
+ * Nodes meet through the first one, masters get a third of the slots each, and when all know each
+ * other, replicas get their masters: like redis-cli --cluster create, but without unnecessary
+ * waiting. Nodes that know each other from an earlier run meet again, which tells them of new
+ * ports. Each request uses a new connection, because speed does not matter. */
 #include "cli/try_nodes.h"
 
 #include <arpa/inet.h>
@@ -25,9 +25,9 @@
 
 enum {
     STEP_MS = 50,
-    START_MS = 60000,  /* for nodes with much to load */
-    STOP_MS = 3000,    /* then they are killed; what they have answered is in their files */
-    RESTART_MS = 8000, /* the others have chosen a new master by then */
+    START_MS = 60000,  /* for nodes with much data to load */
+    STOP_MS = 3000,    /* then they are killed; what they have acknowledged is in their files */
+    RESTART_MS = 8000, /* by then the others have chosen a new master */
     ANSWER_S = 2,
 };
 
@@ -46,9 +46,9 @@ static void log_of(const struct try_nodes *nodes, size_t n, char room[static PAT
     snprintf(room, PATH_MAX, "%s/node-%zu/redis.log", nodes->folder, n + 1);
 }
 
-/* ---- one node ---- */
+/* ---- a node ---- */
 
-/* Its answer, the caller's to free; NULL: there is none. */
+/* Returns the reply, which the caller frees; NULL: none. */
 static redisReply *ask(const struct try_nodes *nodes, size_t n, const char *format, ...)
 {
     const struct timeval time = {.tv_sec = ANSWER_S};
@@ -64,7 +64,7 @@ static redisReply *ask(const struct try_nodes *nodes, size_t n, const char *form
     return reply;
 }
 
-/* The same, where OK is the answer. */
+/* The same if the expected reply is OK. */
 static int command(const struct try_nodes *nodes, size_t n, struct failure *reterr,
                    const char *what, redisReply *reply)
 {
@@ -79,7 +79,7 @@ static int command(const struct try_nodes *nodes, size_t n, struct failure *rete
     return r;
 }
 
-/* Whether INFO or CLUSTER INFO has the line. */
+/* Whether INFO or CLUSTER INFO contains the line. */
 static bool says(redisReply *reply, const char *line)
 {
     const char *found = NULL;
@@ -130,7 +130,7 @@ static int start(struct try_nodes *nodes, size_t n, struct failure *reterr)
         "--appendonly", "yes",
         "--save", "",
         "--repl-diskless-sync-delay", "0",
-        "--zset-max-ziplist-entries", "512", /* the name of before 7.0, which is refused below */
+        "--zset-max-ziplist-entries", "512", /* the name before 7.0, which is refused below */
         "--client-output-buffer-limit", "pubsub 256mb 64mb 60",
         NULL,
     };
@@ -151,7 +151,7 @@ static int start(struct try_nodes *nodes, size_t n, struct failure *reterr)
                         : r;
 }
 
-/* ---- all of them ---- */
+/* ---- all nodes ---- */
 
 static int check_port(unsigned port, struct failure *reterr)
 {
@@ -184,7 +184,7 @@ static int check_ports(const struct try_nodes *nodes, struct failure *reterr)
     return r;
 }
 
-/* Waits until `is_so` for all nodes together; `what` says for what. */
+/* Waits until `is_so` returns true; `what` is for the error message. */
 static int wait_until(struct try_nodes *nodes, bool (*is_so)(const struct try_nodes *nodes),
                       const char *what, struct failure *reterr)
 {
@@ -235,7 +235,7 @@ static bool is_whole(const struct try_nodes *nodes)
            all_say(nodes, "cluster_state:ok") && all_say(nodes, "cluster_slots_assigned:16384");
 }
 
-/* Sluice needs sharded Pub/Sub, and a server that can be a node. */
+/* Sluice needs sharded Pub/Sub, and a server with cluster support. */
 static int check_server(const struct try_nodes *nodes, struct failure *reterr)
 {
     redisReply *reply = ask(nodes, 0, "INFO server");
@@ -256,7 +256,8 @@ static int check_server(const struct try_nodes *nodes, struct failure *reterr)
     return r;
 }
 
-/* Each node begins with an epoch of its own; else they would have to agree on that first. */
+/* Each node begins with a different epoch; otherwise they would have to resolve the conflict
+ * first. */
 static int give_slots(const struct try_nodes *nodes, struct failure *reterr)
 {
     int r = 0;
@@ -272,8 +273,8 @@ static int give_slots(const struct try_nodes *nodes, struct failure *reterr)
     return r;
 }
 
-/* Through the first node they find each other. Those that know each other already, at ports which
- * may be others now, are told of each one: else they would wait until they take it for dead. */
+/* They find each other through the first node. Nodes that already know each other, possibly at
+ * other ports now, are told of each one; otherwise they would wait until they take it for dead. */
 static int meet(const struct try_nodes *nodes, bool is_new, struct failure *reterr)
 {
     int r = 0;
@@ -288,8 +289,8 @@ static int meet(const struct try_nodes *nodes, bool is_new, struct failure *rete
     return r;
 }
 
-/* Tells the replicas whose they are; true when all know these. Somebody with whom hands are still
- * being shaken is not known by that name. */
+/* Assigns the replicas to their masters; true when all know these. A node is not known by its name
+ * until the handshake is complete. */
 static bool all_follow(const struct try_nodes *nodes)
 {
     bool all = true;
@@ -357,7 +358,7 @@ void try_nodes_stop(struct try_nodes *nodes)
     children_stop(nodes->children, TRY_NODES, SIGTERM, STOP_MS);
 }
 
-/* ---- while they run ---- */
+/* ---- while running ---- */
 
 static void tell_end(const struct try_nodes *nodes, size_t n)
 {
@@ -379,7 +380,7 @@ static void watch(struct try_nodes *nodes, size_t n)
             tell_end(nodes, n);
         else if (clock_monotonic_ms() - child->end_ms >= RESTART_MS &&
                  start(nodes, n, &failure) < 0)
-            child->end_ms = clock_monotonic_ms(); /* not even that now: later */
+            child->end_ms = clock_monotonic_ms(); /* try again later */
         return;
     }
     if (!answers(nodes, n))

@@ -1,7 +1,7 @@
-/* cli/try_nodes.h - a Redis Cluster on this machine, to look at: six nodes on loopback.
+/* cli/try_nodes.h - a Redis Cluster on this machine for trials: six nodes on loopback.
  *
- * Nodes 0 to 2 begin as masters, nodes 3 to 5 as their replicas; which is what later, the cluster
- * decides. What a directory holds goes on where it was, at whatever ports. */
+ * Nodes 0 to 2 begin as masters, nodes 3 to 5 as their replicas; later the cluster decides. An
+ * existing directory is continued, also with other ports. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,24 +13,24 @@
 enum {
     TRY_MASTERS = 3,
     TRY_NODES = 2 * TRY_MASTERS,
-    TRY_BUS_DISTANCE = 10000, /* from a node's port to its other one, which nodes talk through */
+    TRY_BUS_DISTANCE = 10000, /* between a node's port and its cluster bus port */
     TRY_PORT_MAX = UINT16_MAX - TRY_BUS_DISTANCE - TRY_NODES,
 };
 
 struct try_nodes {
     const char *program; /* redis-server, or valkey-server */
-    const char *folder;  /* absolute */
-    uint16_t port;       /* of the first, the others follow */
+    const char *folder;  /* absolute path */
+    uint16_t port;       /* of the first node, the others follow */
     struct child children[TRY_NODES];
-    bool is_master[TRY_NODES]; /* as try_nodes_watch() has seen it */
+    bool is_master[TRY_NODES]; /* as seen by try_nodes_watch() */
 };
 
-/* Starts them; a cluster that is not there yet is made. 0 when all is well; -EINTR: this program is
- * to end; -EADDRINUSE: a port is taken; -ENOTSUP: such a Redis has no use for Sluice; another
- * errno. What has been started runs on in any case. */
+/* Starts the nodes, and creates a cluster if there is none. 0 if all is well; -EINTR: this program
+ * should end; -EADDRINUSE: a port is in use; -ENOTSUP: this Redis cannot be used with Sluice;
+ * another errno. Nodes that were started keep running in any case. */
 int try_nodes_start(struct try_nodes *nodes, struct failure *reterr);
 void try_nodes_stop(struct try_nodes *nodes);
 
-/* Says on standard output which node has ended, has come back or has become a master since the last
- * time, and starts again what has ended some seconds ago. */
+/* Prints which nodes have ended, have returned or have become masters since the last call, and
+ * restarts those that ended some seconds ago. */
 void try_nodes_watch(struct try_nodes *nodes);

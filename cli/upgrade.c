@@ -1,10 +1,10 @@
-/* upgrade.c - sluice upgrade: what newer programs would write otherwise, and from now on.
+/* upgrade.c - sluice upgrade: adds forms, which change what newer programs write.
  *
- * A form (src/database/forms.h) is given to one shard after the other. From the first on older
- * programs refuse that shard; newer ones go by what each shard says, so it may break off anywhere
- * and is completed by doing it again. What takes time comes behind that, when no older program
- * changes anything any more: the lists of what users like are filled, shard by shard, and only then
- * the shards are told that they are. */
+ * A form (src/database/forms.h) is added to one shard after the other. From the first on older
+ * programs refuse that shard. Newer ones check the form of each shard, so the upgrade may be
+ * interrupted anywhere and is completed by repeating it. Long work follows when older programs can
+ * no longer change anything: the lists of what users like are filled, shard by shard, and only then
+ * the form is added to the shards. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -20,10 +20,10 @@ enum { KEY_YES = 1 };
 
 struct upgrade {
     struct database database;
-    unsigned forms[SL_SHARDS_MAX]; /* that each shard has */
+    unsigned forms[SL_SHARDS_MAX]; /* of each shard */
 };
 
-/* Shards that have the form. */
+/* The number of shards with the form. */
 static uint32_t count_shards(const struct upgrade *upgrade, unsigned form)
 {
     uint32_t count = 0;
@@ -33,7 +33,7 @@ static uint32_t count_shards(const struct upgrade *upgrade, unsigned form)
     return count;
 }
 
-/* Sends a call whose builder returned `r`, and notes what the shard has. */
+/* Sends a call whose builder returned `r`, and records the forms of the shard. */
 static int run_call(struct upgrade *upgrade, struct sl_call *call, int r, struct failure *reterr)
 {
     const uint32_t shard = call->shard;
@@ -74,7 +74,7 @@ static int give_shards(struct upgrade *upgrade, unsigned forms, struct failure *
 
 /* ---- the lists of what users like ---- */
 
-/* Notes some likes in the shards of their users. */
+/* Adds some likes to the lists in the shards of their users. */
 static int note_likes(struct database *database, const redisReply *likes, uint64_t *count,
                       struct failure *reterr)
 {
@@ -121,7 +121,7 @@ static int note_likes_of_user(struct database *database, uint64_t user, uint64_t
 
 enum { CURSOR_SIZE = 24 };
 
-/* Some users of the shard; `cursor` moves behind them. */
+/* Handles some users of the shard; advances `cursor`. */
 static int note_likes_of_some(struct database *database, uint32_t shard, char *cursor,
                               uint64_t *count, struct failure *reterr)
 {

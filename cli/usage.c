@@ -1,7 +1,7 @@
 /* usage.c - prints rows of the table of commands, wrapped at 80 columns.
  *
- * Words are filled into lines as they come, behind an indent; a word that is longer than a line
- * stands alone. Examples are not wrapped, so that they can be copied. */
+ * Words are filled into indented lines; a word that is longer than a line gets its own. Examples
+ * are not wrapped, so that they can be copied. */
 #include "cli/usage.h"
 
 #include <string.h>
@@ -35,10 +35,10 @@ bool usage_next_paragraph(struct sl_slice *text, struct sl_slice *ret_paragraph)
 
 /* --- wrapping ------------------------------------------------------------------------------ */
 
-/* A line that is being filled. */
+/* The current line. */
 struct filling {
     FILE *file;
-    int indent; /* of the lines that follow */
+    int indent; /* of the following lines */
     int column;
 };
 
@@ -89,7 +89,7 @@ static void print_paragraphs(FILE *file, const char *text)
 
 /* --- commands ------------------------------------------------------------------------------ */
 
-/* "[--limit N]", which stays on one line. */
+/* "[--limit N]", which is kept on one line. */
 static void add_option(struct filling *filling, const struct cli_option *option)
 {
     char word[128];
@@ -141,7 +141,7 @@ static void print_examples(FILE *file, const char *examples)
         fprintf(file, "  $ %.*s\n", SL_SLICE_ARG(line));
 }
 
-/* The summary as a sentence. */
+/* Prints the summary as a sentence. */
 static void print_summary(FILE *file, const struct command *command)
 {
     char first = command->summary[0];

@@ -1,4 +1,4 @@
-/* cli/usage.h - what commands take, for people: the texts of --help and of usage errors. */
+/* cli/usage.h - prints what commands take, for --help and usage errors. */
 #pragma once
 
 #include <stdio.h>
@@ -6,20 +6,20 @@
 #include "base/slice.h"
 #include "cli/cli.h"
 
-/* All commands, and the options that all of them take. */
+/* All commands, and the options of all commands. */
 void usage_print_all(FILE *file, const struct command_table *table);
 
-/* The commands alone, a line each. */
+/* Only the commands, a line each. */
 void usage_print_commands(FILE *file, const struct command_table *table);
 
-/* The commands whose first word this is. */
+/* The commands with this first word. */
 void usage_print_group(FILE *file, const struct command_table *table, const char *word);
 
-/* All there is to be said about one. */
+/* Everything about a command. */
 void usage_print_command(FILE *file, const struct command *command);
 
-/* The words of the next paragraph; `text` moves behind it. false: there is none. */
+/* The next paragraph; advances `text`. false: there is none. */
 bool usage_next_paragraph(struct sl_slice *text, struct sl_slice *ret_paragraph);
 
-/* The next line; `text` moves behind its end. false: there is none. */
+/* The next line; advances `text`. false: there is none. */
 bool usage_next_line(struct sl_slice *text, struct sl_slice *ret_line);

@@ -1,7 +1,7 @@
-/* worker.c - runs the tasks of the database until told to stop.
+/* worker.c - runs the tasks of the database until it is stopped.
  *
  * The worker is that of the core (src/tasks/worker.h); here are its options, and the signals that
- * let it finish what it holds. */
+ * let it finish its current tasks. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -77,7 +77,7 @@ static int run(struct cli *cli, int argc, char **argv)
             options.until_empty = true;
     }
     cli_no_arguments(cli, argc, argv);
-    options.archive = cli->archive_url; /* behind the options: they are two of them */
+    options.archive = cli->archive_url; /* after parsing, because they are options, too */
     options.cache = cli->cache_url;
     return work(cli, &options);
 }
