@@ -1,5 +1,7 @@
-/* init.c - creates a database. Each setting is also an option; the table is
- * src/database/settings.def. */
+/* init.c - creates a database.
+ *
+ * Each setting is also an option; the table is src/database/settings.def. Shards of a database that
+ * were not created because an earlier run was interrupted are created. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
