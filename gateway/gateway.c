@@ -1,9 +1,9 @@
-/* gateway.c - one worker: its parts, and who tells whom what.
+/* gateway.c - a worker: its parts, and how they are connected.
  *
- * Built top to bottom, freed bottom to top; the parts know each other only by the functions that
- * are set here, and in gateway_hearing.c. Everything runs on one loop and one thread, but
- * for what is read of the archive. Serving ends in steps: no more clients are accepted, those that
- * are there take leave, then the parts go, and the loop runs until their handles are closed. */
+ * The parts are created in order and freed in reverse order; they know each other only by the
+ * functions that are set here and in gateway_hearing.c. Everything runs on one loop and one thread,
+ * except reading the archive. Stopping has steps: no more clients are accepted, existing ones are
+ * disconnected, then the parts are freed, and the loop runs until their handles are closed. */
 #include "gateway/gateway_private.h"
 
 #include <errno.h>
@@ -39,26 +39,27 @@
 static const int heeded_signals[GATEWAY_SIGNAL_COUNT] = {
     SIGTERM, SIGINT, SIGHUP, GATEWAY_SIGNAL_OPEN, GATEWAY_SIGNAL_REPLACED};
 
-/* --- the end --- */
+/* --- stopping --- */
 
 static void on_drained(void *context)
 {
     struct gateway *gateway = context;
 
     cluster_watch_free(gateway->cluster);
-    gateway->cluster = NULL;                    /* the commands may be in doubt still */
-    redis_commands_free(gateway->api_commands); /* whoever still waits is answered */
-    control_channel_free(gateway->control);     /* the same */
+    gateway->cluster = NULL;                    /* the commands may still doubt the map */
+    redis_commands_free(gateway->api_commands); /* answers everyone who still waits */
+    control_channel_free(gateway->control);     /* answers everyone who still waits */
     shard_watch_free(gateway->write_watch);
     use_exchange_free(gateway->use_exchange);
-    archive_reader_free(gateway->archive); /* the same */
+    archive_reader_free(gateway->archive); /* answers everyone who still waits */
     archive_watch_free(gateway->archive_watch);
-    cache_reader_free(gateway->cache); /* the same */
+    cache_reader_free(gateway->cache); /* answers everyone who still waits */
     api_free(gateway->api);
     access_watch_stop(gateway->access);
     worker_keys_free(gateway->keys);
     server_close(gateway->server);
-    redis_commands_free(gateway->commands); /* answers what is under way, so before who asked */
+    redis_commands_free(gateway->commands); /* answers outstanding commands, so it must precede
+                                               their callers */
     redis_health_free(gateway->health);
     access_watch_free(gateway->access);
     dictionaries_stop(gateway->dictionaries);
@@ -78,21 +79,21 @@ static void on_drained(void *context)
     uv_close((uv_handle_t *)&gateway->pulse, NULL);
 }
 
-/* As the settings are now. */
+/* Applies the current settings. */
 static int read_front(struct gateway *gateway, struct failure *reterr)
 {
     int r = front_config_read(&gateway->front, gateway->parts->config, reterr);
 
     if (r == 0 && gateway->access)
         access_watch_set_policy(gateway->access, gateway->front.policy);
-    if (r == 0 && gateway->parts->worker == 0) /* one of us is enough */
+    if (r == 0 && gateway->parts->worker == 0) /* one worker is enough */
         front_config_warn(&gateway->front);
     if (r == 0 && worker_keys_renew(gateway->keys) < 0)
         r = failure_set(reterr, -ENOMEM, "out of memory");
     return r;
 }
 
-/* The file that is there by now, whether or not the settings are good. */
+/* Opens the current file, whether or not the other settings are valid. */
 static void open_audit_log(struct gateway *gateway)
 {
     struct failure failure;
@@ -111,11 +112,11 @@ static void audit_reload(struct gateway *gateway)
         audit_end_take(gateway->audit, &json);
 }
 
-/* A stream stays what it is: its token was good when it came, its transport has its certificate. */
+/* Existing streams are unchanged: their tokens and certificates were valid when they began. */
 static void reload(struct gateway *gateway)
 {
     struct config *config = gateway->parts->config;
-    struct buffer left = BUFFER_INIT; /* the parent has told */
+    struct buffer left = BUFFER_INIT; /* the parent has reported it */
     struct failure failure = {"out of memory"};
     char room[LOG_QUOTE_SIZE];
     int r;
@@ -138,7 +139,7 @@ static void reload(struct gateway *gateway)
     buffer_done(&left);
 }
 
-/* Nobody shall wait in a queue that nobody empties. */
+/* Closes the listeners, so that no connections wait in queues that nobody empties. */
 static void close_listeners(const struct listener *listeners)
 {
     for (unsigned i = 0; i < LISTENER_COUNT; i++) {
@@ -163,8 +164,8 @@ static void on_signal(uv_signal_t *handle, int number)
     log_info("draining", "worker=%u signal=%d", parts->worker, number);
     for (size_t i = 0; i < GATEWAY_SIGNAL_COUNT; i++)
         uv_signal_stop(&gateway->signals[i]);
-    /* What happens from here on is the next server's to tell, and so is what still waits for its
-     * turn: it is above every cursor. The queues can empty. */
+    /* Events from here on are delivered by the next server, and so are those that still wait for
+     * their turn, which are above every cursor. The queues can become empty. */
     use_exchange_leave(gateway->use_exchange);
     intake_stop(gateway->intake);
     access_watch_drain(gateway->access);
@@ -174,7 +175,7 @@ static void on_signal(uv_signal_t *handle, int number)
     close_listeners(parts->listeners);
 }
 
-/* --- building it --- */
+/* --- creating --- */
 
 static struct compressor_settings compression_of(const struct gateway *gateway)
 {
@@ -398,20 +399,20 @@ int gateway_run(const struct gateway_parts *parts)
     gateway->ready_fd = parts->ready_fd;
     gateway->metrics = metrics_slot(parts->board, parts->worker);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is full */
+    signal(SIGXFSZ, SIG_IGN); /* writing to a full file must not kill the process */
     uv_loop_init(&gateway->loop);
     start_signals(gateway);
     start_pulse(gateway);
     r = start(gateway, &failure);
     if (r < 0) {
         log_error("cannot_start", "worker=%u why=\"%s\"", parts->worker, failure.text);
-        return EXIT_FAILURE; /* the process ends with it */
+        return EXIT_FAILURE; /* the process ends and frees everything */
     }
 
     uv_run(&gateway->loop, UV_RUN_DEFAULT);
     deliver_free(gateway->deliver);
     server_free(gateway->server);
-    uv_run(&gateway->loop, UV_RUN_DEFAULT); /* the last handles close */
+    uv_run(&gateway->loop, UV_RUN_DEFAULT); /* closes the last handles */
     dictionaries_free(gateway->dictionaries);
     event_decoder_free(gateway->decoder);
     front_config_done(&gateway->front);

@@ -1,7 +1,7 @@
-/* gateway_hearing.c - what a worker hears of Redis, and who is told.
+/* gateway_hearing.c - connects the intake of a worker with its other parts.
  *
- * Events come from the intake, in order over all shards, and go to deliver; what has changed about
- * Redis goes to all that use it. Nothing is kept here. */
+ * Events come from the intake, in order over all shards, and go to delivery; changes of the state
+ * of Redis go to all parts that use it. Nothing is stored here. */
 #include "gateway/gateway_private.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@
 #include "gateway/serve/server.h"
 #include "gateway/streams/user_check.h"
 
-/* --- events, in order over all shards --- */
+/* --- events in order over all shards --- */
 
 static void on_begin_shard(void *context, uint32_t shard, uint64_t id)
 {
@@ -82,7 +82,7 @@ static void on_turn_end(void *context)
     deliver_turn_end(((struct gateway *)context)->deliver);
 }
 
-/* --- hearing Redis --- */
+/* --- the state of Redis --- */
 
 static void on_master(void *context, const struct sl_redis_endpoint *endpoint)
 {
@@ -113,7 +113,7 @@ static void on_database(void *context, const struct sl_meta *meta)
     cluster_watch_expect(((struct gateway *)context)->cluster, meta);
 }
 
-/* Redis is there: whatever waits for its next try need not. */
+/* Redis is back: retries everything that waits. */
 static void try_now(struct gateway *gateway)
 {
     redis_commands_try_now(gateway->commands);
@@ -161,7 +161,7 @@ static void on_lost(void *context, const char *reason)
 {
     struct gateway *gateway = context;
 
-    (void)reason;                            /* it was logged where it was found */
+    (void)reason;                            /* already logged */
     if (gateway->redis.sentinel_count > 0) { /* it may be a replica by now */
         redis_commands_set_endpoint(gateway->commands, NULL);
         redis_commands_set_endpoint(gateway->api_commands, NULL);
@@ -187,7 +187,7 @@ static void on_readiness(void *context, bool is_ready)
     }
 }
 
-/* --- building it --- */
+/* --- creating --- */
 
 static int start_health(struct gateway *gateway)
 {
@@ -210,7 +210,7 @@ static void on_writes(void *context, int r, const char *why)
     redis_health_set_writes(((struct gateway *)context)->health, r, why);
 }
 
-/* What one worker finds out for all. */
+/* What one worker watches for all. */
 static int start_watches(struct gateway *gateway)
 {
     const struct use_exchange_settings exchange = {

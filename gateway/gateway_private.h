@@ -1,4 +1,4 @@
-/* gateway/gateway_private.h - inside gateway: what a worker is made of. */
+/* gateway/gateway_private.h - internal to gateway: the parts of a worker. */
 #pragma once
 
 #include <uv.h>
@@ -41,42 +41,42 @@ struct gateway {
     struct metrics *metrics;
     uv_loop_t loop;
     uv_signal_t signals[GATEWAY_SIGNAL_COUNT];
-    uv_timer_t pulse; /* tells the parent that the loop comes round */
+    uv_timer_t pulse; /* reports to the parent that the loop is running */
     struct front_config front;
     struct worker_keys *keys;
     struct sl_redis_address redis;
     struct event_decoder *decoder;
     struct deliver *deliver;
     struct redis_commands *commands;
-    struct dictionaries *dictionaries; /* NULL: nothing is compressed */
+    struct dictionaries *dictionaries; /* NULL: no compression */
     struct home_loader *home_loader;
     struct access_watch *access;
     struct user_checks *user_checks;
     struct pass_store *passes;
     struct rule_store *rules;
     struct audit_log *audit;
-    /* Of its own: what the streams read of the log does not queue up behind thousands of requests,
-     * nor behind the megabytes of their answers. */
+    /* Separate commands for the API, so that reads of the log for streams do not wait behind
+     * thousands of requests and megabytes of their answers. */
     struct redis_commands *api_commands;
     struct archive_reader *archive; /* NULL: there is none */
-    struct cache_reader *cache;     /* the same */
+    struct cache_reader *cache;     /* NULL: there is none */
     struct api *api;
     struct control_channel *control;
     struct server *server;
     struct log_reader *log_reader;
     struct redis_health *health;
-    struct shard_watch *log_watch; /* NULL: another worker looks after it */
+    struct shard_watch *log_watch; /* NULL: another worker has it */
     struct log_cache *log_cache;
     struct intake *intake;
-    struct cluster_watch *cluster;       /* NULL: Redis is no cluster */
-    struct shard_watch *task_watch;      /* of worker 0 only */
-    struct shard_watch *write_watch;     /* the same */
-    struct use_exchange *use_exchange;   /* the same */
-    struct archive_watch *archive_watch; /* the same; NULL, too: there is no archive */
-    int ready_fd;                        /* -1: told already */
+    struct cluster_watch *cluster;       /* NULL: not a cluster */
+    struct shard_watch *task_watch;      /* worker 0 only */
+    struct shard_watch *write_watch;     /* worker 0 only */
+    struct use_exchange *use_exchange;   /* worker 0 only */
+    struct archive_watch *archive_watch; /* worker 0 only; also NULL without an archive */
+    int ready_fd;                        /* -1: already reported */
 };
 
 /* --- gateway_hearing.c --- */
 
-/* Begins to hear Redis; all but that is there. 0; a negative errno: *reterr says why. */
+/* Starts the intake; all other parts must exist. 0; a negative errno: *reterr says why. */
 int gateway_start_hearing(struct gateway *gateway, struct failure *reterr);

@@ -1,9 +1,8 @@
-/* main.c - sluiced: settings, what the workers share, run.
+/* main.c - sluiced: reads the settings, creates what the workers share, and runs the supervisor.
  *
- * Everything that can be wrong is found before the first worker is forked, and said with its
- * option: settings, files, then ports and data directory (process/instance.h). What workers share
- * lies in memory that fork() shares and is sized here. Then the supervisor runs until it is told to
- * stop. */
+ * All possible errors are detected before the first worker is forked, and reported with their
+ * option: settings, files, then ports and data directory (process/instance.h). The workers' shared
+ * memory is created and sized here. Then the supervisor runs until it is told to stop. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -35,10 +34,10 @@
 
 enum {
     STOP_GRACE_MS = 5000,
-    OTHER_OPEN_FILES = 128 /* of a worker, beside its connections */
+    OTHER_OPEN_FILES = 128 /* of a worker, besides its connections */
 };
 
-/* A socket that became descriptor 2 would get our log. */
+/* Otherwise a socket could become descriptor 2 and receive our log. */
 static void keep_standard_descriptors(void)
 {
     int fd;
@@ -58,7 +57,7 @@ static unsigned count_workers(const struct config *config)
     return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? (unsigned)CPU_COUNT(&cores) : 1;
 }
 
-/* Chance may give one worker all the connections. */
+/* By chance one worker may get all connections. */
 static int set_open_files(const struct config *config, struct failure *reterr)
 {
     uint64_t least = config->max_connections + OTHER_OPEN_FILES;
@@ -79,7 +78,7 @@ static int set_open_files(const struct config *config, struct failure *reterr)
     return 0;
 }
 
-/* Asked for in so many words it must be there; by default it is served where it is. */
+/* If requested explicitly the pages must exist; by default they are served if they exist. */
 static int choose_site(const struct config *config, const struct site **ret_site,
                        struct failure *reterr)
 {
@@ -142,8 +141,8 @@ static int serve(struct config *config, int started_fd, struct failure *reterr)
     return r;
 }
 
-/* In the child: a descriptor that is told when it serves. In the parent, which waits for that, the
- * process ends here. */
+/* In the child: returns a descriptor on which to report that it serves. The parent waits for that
+ * and exits here. */
 static int go_to_background(int *ret_started_fd, struct failure *reterr)
 {
     int started[2];

@@ -1,7 +1,7 @@
-/* config.c - one loop for each source: the file, the environment, the command line.
+/* config.c - a loop for each source: the file, the environment, the command line.
  *
- * The file is named by the environment or the command line but comes before both, so the command
- * line is walked twice: the first time only --config, --help and --version count. */
+ * The file is named by the environment or the command line but has lower precedence than both, so
+ * the command line is processed twice: the first time only for --config, --help and --version. */
 #include "gateway/config/config.h"
 
 #include <ctype.h>
@@ -25,8 +25,8 @@ static struct sl_slice trim(struct sl_slice text)
     return text;
 }
 
-/* A comment starts at a `#` that begins the line or stands behind a space; between quotes a value
- * is taken as it is. */
+/* A comment begins at a `#` at the beginning of a line or after a space; a value in quotes is taken
+ * unchanged. */
 static int cut_value(struct sl_slice rest, struct sl_slice *ret_value)
 {
     struct sl_slice value = trim(rest);
@@ -142,7 +142,7 @@ static struct sl_slice variable_value(char *const environment[], enum config_opt
     return SL_SLICE_NONE;
 }
 
-/* The items of a list stand between commas. */
+/* The items of a list are separated by commas. */
 static int read_variable(struct config *config, enum config_option option, struct sl_slice value,
                          struct failure *reterr)
 {
@@ -177,7 +177,7 @@ static int read_environment(struct config *config, char *const environment[],
     return 0;
 }
 
-/* Takes one argument apart: `--name=value`, `--name value`, `--flag`. *at moves behind it. */
+/* Parses one argument: `--name=value`, `--name value`, `--flag`. Advances *at past it. */
 static int read_argument(int argc, char *const argv[], int *at, enum config_option *ret_option,
                          struct sl_slice *ret_value, struct failure *reterr)
 {
@@ -206,7 +206,7 @@ static int read_argument(int argc, char *const argv[], int *at, enum config_opti
     return 0;
 }
 
-/* The first walk: which file, or is something else wanted? */
+/* The first pass: finds the file, or another action. */
 static int find_file(struct config *config, int argc, char *const argv[], struct failure *reterr)
 {
     for (int at = 1; at < argc;) {
@@ -244,7 +244,7 @@ static int read_command_line(struct config *config, int argc, char *const argv[]
     return 0;
 }
 
-/* Nobody could connect. */
+/* Otherwise nobody could connect. */
 static int check_proxies(const struct config *config, enum config_option option, const char *text,
                          struct failure *reterr)
 {
@@ -270,7 +270,7 @@ static int check_jwks(const struct config *config, struct failure *reterr)
     return 0;
 }
 
-/* What only the whole can tell. */
+/* Checks conditions on several settings. */
 static int check_together(const struct config *config, struct failure *reterr)
 {
     if (config->tls_cert && !config->tls_key)

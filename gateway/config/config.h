@@ -1,9 +1,9 @@
-/* gateway/config/config.h - the settings of sluiced, and where each came from.
+/* gateway/config/config.h - the settings of sluiced, and the source of each.
  *
- * config_table.def has a row per option. Sources by rising precedence: its default, the
+ * config_table.def has a row for each option. Sources in ascending precedence: the default, the
  * configuration file (`key = value` lines), the environment (SLUICE_...), the command line. A
- * repeatable option from one source replaces what an earlier source gave. A bad setting is refused
- * in a sentence that begins with its position: `sluiced.conf:3: workers: ...`,
+ * repeatable option from one source replaces the values of lower sources. An invalid setting is
+ * refused with a message that begins with its position: `sluiced.conf:3: workers: ...`,
  * `SLUICE_WORKERS: ...`, `--workers: ...`. */
 #pragma once
 
@@ -44,9 +44,10 @@ enum config_source {
 enum config_action { CONFIG_ACTION_RUN, CONFIG_ACTION_HELP, CONFIG_ACTION_VERSION };
 
 struct config {
-    enum config_action action; /* what the command line asks for; other than RUN: nothing is set */
+    enum config_action action; /* the action requested on the command line; unless RUN, nothing is
+                                  set */
 #define SECTION(title)
-#define TEXT(field, ...)   char *field; /* NULL: not set and without default */
+#define TEXT(field, ...)   char *field; /* NULL: not set and without a default */
 #define LIST(field, ...)   struct config_list field;
 #define NUMBER(field, ...) uint64_t field;
 #define BYTES(field, ...)  uint64_t field;
@@ -55,39 +56,40 @@ struct config {
 #include "gateway/config/config_table.def"
     struct {
         enum config_source source;
-        unsigned line; /* of the file, where that is the source */
+        unsigned line; /* in the file, if that is the source */
     } origins[CONFIG_OPTION_COUNT];
     struct {
         int argc;
-        char *const *argv, *const *environment; /* the caller's */
-    } sources;                                  /* where to read again: config_reload() */
+        char *const *argv, *const *environment; /* borrowed */
+    } sources;                                  /* for config_reload() */
 };
 
-/* `environment` is like environ(7); both it and `argv` outlive the configuration. 0; -EINVAL and
+/* `environment` is like environ(7); it and `argv` must outlive the configuration. 0; -EINVAL and
  * other errnos: *reterr names the setting. */
 int config_read(int argc, char *const argv[], char *const environment[], struct config **ret_config,
                 struct failure *reterr);
 void config_free(struct config *config);
 
-/* The file of `audit-log`; NULL: it is off. */
+/* The file named by `audit-log`; NULL: off. */
 const char *config_audit_log(const struct config *config);
 
-/* Level and form of the process's log are as `config` says. */
+/* Sets level and format of the process's log. */
 void config_set_log(const struct config *config);
 
-/* Refuses a setting later than config_read() could (a busy port, a missing file): sets *reterr to
- * the position of the setting and the sentence, and returns `error`. */
+/* Refuses a setting after config_read() (a port in use, a missing file): sets *reterr to the
+ * position of the setting and the message, and returns `error`. */
 int config_refuse(const struct config *config, enum config_option option, struct failure *reterr,
                   int error, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 enum { CONFIG_VARIABLE_SIZE = 64 };
 
-/* CONFIG_OPTION_max_event_bytes -> "SLUICE_MAX_EVENT_BYTES", into `room`, which is returned. */
+/* Writes the name of the variable: CONFIG_OPTION_max_event_bytes -> "SLUICE_MAX_EVENT_BYTES".
+ * Returns `room`. */
 const char *config_variable_name(enum config_option option, char room[static CONFIG_VARIABLE_SIZE]);
 
-/* The rest is in config_help.c. */
+/* The following are in config_help.c. */
 void config_print_help(struct buffer *ret_text);
 
-/* The options as mdoc(7) list items, for sluiced(8) and sluiced.conf(5). */
+/* Prints the options as mdoc(7) list items, for sluiced(8) and sluiced.conf(5). */
 enum config_manual { CONFIG_MANUAL_COMMAND_LINE, CONFIG_MANUAL_FILE };
 void config_print_manual(enum config_manual manual, struct buffer *ret_text);

@@ -1,8 +1,8 @@
-/* config_files.c - reads keys and certificates once, as the workers will, and throws them away.
+/* config_files.c - reads keys and certificates like the workers will, only to check them.
  *
- * Token keys go through the very function that workers use (front/token.h); of TLS the certificate
+ * Token keys are read by the same function as in workers (front/token.h). For TLS the certificate
  * and its key must be readable, without a password, and belong together. Blocks on the disk: before
- * there are workers, and in the parent and each worker when the settings are read again. */
+ * there are workers, and in the parent and each worker when the settings are reloaded. */
 #include "gateway/config/config_files.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ static int open_file(const struct config *config, enum config_option option, con
     return 0;
 }
 
-/* A key that is encrypted would ask the terminal for its password. */
+/* Otherwise OpenSSL would ask for the password of an encrypted key at the terminal. */
 static int give_no_password(char *room, int size, int writing, void *owner)
 {
     (void)room;

@@ -1,12 +1,12 @@
-/* gateway/config/config_files.h - are the files that the settings name there, and what they should
- * be?
+/* gateway/config/config_files.h - checks the files that the settings name.
  *
- * Every worker reads them for itself. This is asked before there are any, so that a wrong one is
- * told once and together with its option. */
+ * Every worker reads them itself. They are checked before there are any workers, so that an error
+ * is reported once and with its option. */
 #pragma once
 
 #include "base/failure.h"
 #include "gateway/config/config.h"
 
-/* Secret, public keys, certificate and its key. 0; a negative errno: *reterr names the setting. */
+/* Checks secret, public keys, certificate and its key. 0; a negative errno: *reterr names the
+ * setting. */
 int config_check_files(const struct config *config, struct failure *reterr);

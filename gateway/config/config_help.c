@@ -1,7 +1,7 @@
-/* config_help.c - the settings for humans: --help and the option lists of the manual pages.
+/* config_help.c - the settings for people: --help and the option lists of the manual pages.
  *
- * Both come from the table of options, with its titles, defaults and bounds, so that they cannot
- * disagree with what is parsed. Words are wrapped to 80 columns here; for manual pages mdoc(7) does
+ * Both are generated from the table of options, with its titles, defaults and bounds, so they
+ * always agree with the parser. Text is wrapped at 80 columns here; for manual pages mdoc(7) does
  * that, and only what it would take for a control line is escaped. */
 #include "gateway/config/config.h"
 
@@ -11,12 +11,12 @@ enum { HELP_COLUMNS = 80 };
 
 enum measure { MEASURE_COUNT, MEASURE_BYTES, MEASURE_TIME };
 
-/* The table in its own order: titles between options. */
+/* The table in its order: titles between options. */
 struct entry {
     const char *title; /* NULL: an option */
     enum config_option option;
     const char *name;
-    const char *argument;     /* NULL: takes none */
+    const char *argument;     /* NULL: takes no value */
     const char *default_text; /* texts; NULL: none */
     enum measure measure;
     uint64_t default_number, lowest, highest; /* highest 0: not a number */
@@ -45,14 +45,14 @@ enum { ENTRY_COUNT = sizeof(entries) / sizeof(entries[0]) };
 
 struct unit {
     const char *name;
-    unsigned size; /* in units of the one before */
+    unsigned size; /* in units of the previous one */
 };
 
 static const struct unit no_units[] = {{"", 1}, {NULL, 0}};
 static const struct unit byte_units[] = {{"", 1}, {"K", 1024}, {"M", 1024}, {"G", 1024}, {NULL, 0}};
 static const struct unit time_units[] = {{"ms", 1}, {"s", 1000}, {"m", 60}, {"h", 60}, {NULL, 0}};
 
-/* In the largest unit that leaves no fraction. */
+/* In the largest unit that represents it exactly. */
 static void print_number(const struct entry *entry, uint64_t number, struct buffer *text)
 {
     const struct unit *unit = entry->measure == MEASURE_BYTES  ? byte_units
@@ -70,7 +70,7 @@ static void print_number(const struct entry *entry, uint64_t number, struct buff
     buffer_append_format(text, "%llu%s", (unsigned long long)number, unit->name);
 }
 
-/* "Default 10, from 0 to 1000." behind `lead`, as far as there is something to say. */
+/* Prints "Default 10, from 0 to 1000." after `lead`, as far as it applies. */
 static void print_bounds(const struct entry *entry, const char *lead, struct buffer *text)
 {
     if (entry->default_text)
@@ -144,7 +144,7 @@ void config_print_help(struct buffer *ret_text)
                       "configuration file. See sluiced(8) and sluiced.conf(5).\n");
 }
 
-/* Plain text into roff(7): no line here starts with a control character. */
+/* Prints plain text for roff(7): no line here begins with a control character. */
 static void print_roff(struct sl_slice words, struct buffer *text)
 {
     for (size_t i = 0; i < words.size; i++) {

@@ -1,8 +1,8 @@
-/* config_options.c - a row for each option, made of config_table.def.
+/* config_options.c - a row for each option, generated from config_table.def.
  *
- * Every value from every source comes through config_set(), which checks it by its row and keeps it
- * in the field that the row names, with where it came from. So one sentence says what is wrong, and
- * begins with the place where the user wrote it. */
+ * Every value from every source is set by config_set(), which checks it by its row and stores it in
+ * the row's field, together with its source. So there is one error message, which begins with the
+ * place where the user wrote the value. */
 #include "gateway/front/dialect.h"
 #include "gateway/config/config_options.h"
 
@@ -22,7 +22,7 @@
 #include "src/redis/redis_address.h"
 #include "src/redis/redis_tls.h"
 
-/* Says what is wrong with a value that is not empty; the caller says where it stood. */
+/* Says what is wrong with a value that is not empty; the caller adds the position. */
 typedef int (*config_check_fn)(struct sl_slice value, struct failure *reterr);
 
 static int check_listen(struct sl_slice value, struct failure *reterr)
@@ -77,7 +77,7 @@ static int check_cache(struct sl_slice value, struct failure *reterr)
     return check_url(value, sl_cache_check, reterr);
 }
 
-/* What browsers send: scheme, host, port, nothing behind. */
+/* As browsers send it: scheme, host, port, nothing after. */
 static int check_origin(struct sl_slice value, struct failure *reterr)
 {
     const char *host = memmem(value.data, value.size, "://", 3);
@@ -172,9 +172,9 @@ struct row {
     enum config_kind kind;
     size_t offset; /* of the field in struct config */
     const char *name;
-    const char *argument;     /* NULL: takes none */
+    const char *argument;     /* NULL: takes no value */
     const char *default_text; /* texts; NULL: none */
-    config_check_fn check;    /* texts and lists; NULL: anything goes */
+    config_check_fn check;    /* texts and lists; NULL: anything is valid */
     uint64_t default_number, lowest, highest;
 };
 
@@ -328,7 +328,7 @@ struct unit {
     uint64_t factor;
 };
 
-/* What may stand behind the digits of each kind; the first is what no unit means. */
+/* The units that may follow the digits, for each kind; the first is used without a unit. */
 static const struct unit plain_units[] = {{"", 1}, {NULL, 0}};
 static const struct unit byte_units[] = {
     {"", 1}, {"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {NULL, 0}};
@@ -359,7 +359,7 @@ static int parse_number(enum config_kind kind, struct sl_slice value, uint64_t *
     while (digits < value.size && isdigit((unsigned char)value.data[digits])) {
         if (__builtin_mul_overflow(number, 10, &number) ||
             __builtin_add_overflow(number, value.data[digits] - '0', &number))
-            number = UINT64_MAX; /* past every bound, and stays there */
+            number = UINT64_MAX; /* above every bound, and stays there */
         digits++;
     }
     while (unit->name && !sl_slice_is(sl_slice_from(value, digits), unit->name))

@@ -1,5 +1,5 @@
-/* gateway/config/config_options.h - the options one by one: what each may be, and how a value gets
- * into struct config. For the files of this folder. */
+/* gateway/config/config_options.h - the individual options: which values are valid, and setting
+ * them in struct config. For the files of this folder. */
 #pragma once
 
 #include "base/slice.h"
@@ -16,14 +16,14 @@ enum config_kind {
 
 enum config_kind config_option_kind(enum config_option option);
 const char *config_option_name(enum config_option option);     /* "max-event-bytes" */
-const char *config_option_argument(enum config_option option); /* NULL: it takes none */
+const char *config_option_argument(enum config_option option); /* NULL: it takes no value */
 bool config_option_find(struct sl_slice name, enum config_option *ret_option);
 
-/* With all defaults. NULL: out of memory. */
+/* Creates a configuration with all defaults. NULL: out of memory. */
 struct config *config_new(void);
 
-/* Sets what `value` says, for a list one item more; the first of another source replaces what was
- * there. `line`: of the file, else 0. 0; -EINVAL: *reterr has the position and the reason; -ENOMEM.
- */
+/* Sets the option to `value`; for a list adds an item, and the first item of another source
+ * replaces the list. `line`: in the file, else 0. 0; -EINVAL: *reterr has the position and the
+ * reason; -ENOMEM. */
 int config_set(struct config *config, enum config_option option, enum config_source source,
                unsigned line, struct sl_slice value, struct failure *reterr);

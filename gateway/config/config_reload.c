@@ -1,9 +1,9 @@
-/* config_reload.c - reads all settings again and takes over those that may change.
+/* config_reload.c - reads all settings again and applies those that may change.
  *
- * A field is known by its offset and size from the table of options, so that old and new are
- * compared and exchanged without a line for each. What has changed and may not is named to the
- * caller and stays as it was. Nothing is taken over unless everything, files included, is good. TLS
- * may get another certificate, but not begin or end. */
+ * The table of options has the offset and size of each field, so that old and new values are
+ * compared and exchanged without code for each. The caller is told which other settings have
+ * changed; these keep their values. Nothing is applied unless everything is valid, including files.
+ * TLS may get another certificate, but cannot be switched on or off. */
 #include "gateway/config/config_reload.h"
 
 #include <stddef.h>
@@ -12,8 +12,9 @@
 #include "base/log.h"
 #include "gateway/config/config_files.h"
 
-/* What somebody reads anew each time, or is told by the worker. Whatever else a setting shaped when
- * the process began (sizes of tables, sockets, Redis) stays as it is. */
+/* Settings that are read each time they are used, or about which the worker informs its parts.
+ * Everything that other settings determined at the start (sizes of tables, sockets, Redis) stays as
+ * it is. */
 static const enum config_option reloadable[] = {
     CONFIG_OPTION_jwt_secret_file,
     CONFIG_OPTION_jwt_public_keys,
@@ -121,7 +122,7 @@ static bool is_equal(const struct field *field, const struct config *a, const st
     return true;
 }
 
-/* What `to` had is in `from` afterwards, for config_free(). */
+/* Afterwards `from` has the old value of `to`, for config_free(). */
 static void exchange(enum config_option option, struct config *to, struct config *from)
 {
     char *a = (char *)to + fields[option].offset;
@@ -135,7 +136,7 @@ static void exchange(enum config_option option, struct config *to, struct config
     to->origins[option] = from->origins[option];
 }
 
-/* A server serves TLS or it does not; with which certificate may change. */
+/* Whether TLS is switched on or off, as opposed to a change of the certificate. */
 static bool changes_tls(const struct config *config, const struct config *fresh)
 {
     return !config->tls_cert != !fresh->tls_cert;

@@ -1,8 +1,9 @@
-/* print_manual.c - fills the generated parts of a manual page, when Sluice is built.
+/* print_manual.c - fills in the generated parts of a manual page, when Sluice is built.
  *
  *     print-manual TEMPLATE > PAGE
  *
- * A line @COMMAND_LINE@, @FILE@ or @METRICS@ of the template gives way to what the tables say. */
+ * A line @COMMAND_LINE@, @FILE@ or @METRICS@ of the template is replaced by the text from the
+ * tables. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* gateway/front/dialect_connections.h - what a dialect asks about the connections of a token's
- * subject, and what it is told of them. Plain values. */
+/* gateway/front/dialect_connections.h - requests of a dialect about the connections of a token's
+ * subject, and the results. Plain values. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,44 +12,44 @@
 struct dialect_request;
 
 enum {
-    DIALECT_CONNECTIONS_MAX = 100, /* that are named, or told of */
+    DIALECT_CONNECTIONS_MAX = 100, /* in a request, or in a result */
     DIALECT_CONNECTION_ID_SIZE = 32 + 1
 };
 
 struct dialect_inquiry {
-    bool ends;    /* they are to end; else they are listed */
-    unsigned max; /* of a list, at most DIALECT_CONNECTIONS_MAX; 0: nobody is asked */
-    char after[DIALECT_CONNECTION_ID_SIZE]; /* of a list: those with greater ids; empty: all */
-    /* Those that are to end: by their ids, or, of none, all that are wanted. */
+    bool ends;    /* end the connections; otherwise list them */
+    unsigned max; /* for a list, at most DIALECT_CONNECTIONS_MAX; 0: nothing is asked */
+    char after[DIALECT_CONNECTION_ID_SIZE]; /* for a list: those with greater ids; empty: all */
+    /* The connections to end: by their ids, or if there are none, all that wants() selects. */
     char ids[DIALECT_CONNECTIONS_MAX][DIALECT_CONNECTION_ID_SIZE];
     unsigned id_count;
-    bool is_all;      /* whatever their paths are: wants() is not asked */
-    uint64_t options; /* the dialect's own */
+    bool is_all;      /* with any path: wants() is not called */
+    uint64_t options; /* used by the dialect */
 };
 
-/* One of them. */
+/* A connection of the subject. */
 struct dialect_connection {
-    const char *id, *path, *address; /* `address` empty: it is not known */
+    const char *id, *path, *address; /* `address` empty: unknown */
     uint64_t since_ms;               /* Unix time */
-    bool is_ended;                   /* of one that was to end; then its id alone is known */
+    bool is_ended;                   /* it was to be ended, and has; only its id is known */
 };
 
 struct dialect_findings {
-    const struct dialect_connection *connections; /* of those that have ended, the first */
+    const struct dialect_connection *connections; /* those that have ended come first */
     size_t count;
     uint64_t ended, not_ended;
-    bool has_more;    /* of a list, behind the last of them */
-    bool is_complete; /* everybody has answered */
+    bool has_more;    /* of a list, after the last one */
+    bool is_complete; /* all gateways have answered */
 };
 
-/* What a route about connections is. */
+/* A route about connections. */
 struct dialect_connections {
-    /* 0; -EPROTO: *refusal; -ENOMEM. *ret_inquiry begins zeroed. */
+    /* 0; -EPROTO: *refusal; -ENOMEM. *ret_inquiry is initially zero. */
     int (*read)(const struct dialect_request *request, struct dialect_inquiry *ret_inquiry,
                 struct http_refusal *refusal);
-    /* One with this path? */
+    /* Whether connections with this path are wanted. */
     bool (*wants)(const struct dialect_inquiry *inquiry, const char *path);
-    /* The body. 0; -ENOMEM. */
+    /* Writes the body. 0; -ENOMEM. */
     int (*answer)(const struct dialect_inquiry *inquiry, const struct dialect_findings *findings,
                   struct buffer *ret_body);
 };

@@ -1,8 +1,8 @@
-/* issuer_keys.c - keys in the order in which they were named: looked through one by one, for there
- * are a few, or as many as a set may have.
+/* issuer_keys.c - keys in the order in which they were named, searched linearly: there are few, or
+ * as many as a set may have.
  *
- * A file of a set is known by the hash of what was read of it last, good or bad, so that the same
- * is neither parsed nor told twice. */
+ * A set file is identified by the hash of its last content, valid or not, so that the same content
+ * is neither parsed nor reported twice. */
 #include "gateway/front/issuer_keys.h"
 
 #include <assert.h>
@@ -137,7 +137,7 @@ static int add_file(struct issuer_keys *issuer, const char *path, bool may_be_mi
     issuer->file_count++;
     r = key_set_file_reread(file, reterr);
     if (r < 0 && r != -ENOMEM && issuer->allows_bad_sets && !may_be_missing) {
-        file->error = 1; /* as none is: it is told when it is read once more */
+        file->error = 1; /* different from no error: it is reported when the file is read again */
         return 0;
     }
     return r > 0 || (may_be_missing && r != -ENOMEM) ? 0 : r;

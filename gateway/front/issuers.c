@@ -1,8 +1,8 @@
-/* issuers.c - a table of members, each with its reader.
+/* issuers.c - a table of members, each with a function that reads it.
  *
- * The place that a reader is at goes with it, so that every refusal can name it. Texts stay where
- * the JSON parser put them: the list keeps the whole file. It has at most 64 issuers, and each list
- * in it 16 texts. */
+ * The current position is passed along, so that every error can name it. Texts stay where the JSON
+ * parser put them: the list owns the whole file. It has at most 64 issuers, and each list in it 16
+ * texts. */
 #include "gateway/front/issuers.h"
 
 #include <errno.h>
@@ -18,10 +18,10 @@
 
 enum { LEEWAY_MAX_S = 600 };
 
-/* Where in the file: "[0].roles.listener". */
+/* A position in the file: "[0].roles.listener". */
 struct place {
     size_t issuer;
-    const char *member, *below; /* NULL: the whole of it */
+    const char *member, *below; /* NULL: the whole element */
     struct failure *reterr;
 };
 
@@ -42,7 +42,7 @@ static int read_text(const struct place *place, const json_t *value, const char 
     return 0;
 }
 
-/* A text, or a list of them. */
+/* Reads a text, or a list of texts. */
 static int read_texts(const struct place *place, const json_t *value, unsigned most,
                       const char **ret_items, unsigned *ret_count)
 {
@@ -176,7 +176,7 @@ static int read_roles_claim(struct issuer_settings *issuer, struct place *place,
 
 static int read_roles(struct issuer_settings *issuer, struct place *place, const json_t *value)
 {
-    json_t *table = (json_t *)value; /* looked at only */
+    json_t *table = (json_t *)value; /* only read */
     const char *name;
     json_t *scopes;
 
@@ -256,7 +256,7 @@ static int read_member(struct issuer_settings *issuer, struct place *place, cons
     return refuse_unknown(place);
 }
 
-/* --- an issuer --- */
+/* --- an issuer as a whole --- */
 
 static int check_issuer(const struct issuer_settings *issuer, struct place *place)
 {
@@ -281,7 +281,7 @@ static int check_issuer(const struct issuer_settings *issuer, struct place *plac
 static int read_issuer(struct issuer_settings *issuer, struct place *place, const json_t *value)
 {
     static const struct claim_path usual_roles = {{"roles"}, 1};
-    json_t *object = (json_t *)value; /* looked at only */
+    json_t *object = (json_t *)value; /* only read */
     const char *name;
     json_t *member;
     int r;

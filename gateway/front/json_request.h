@@ -1,6 +1,7 @@
-/* gateway/front/json_request.h - a POST of JSON beside the API: its token, then its object.
+/* gateway/front/json_request.h - POST requests with JSON that do not belong to the API: checks the
+ * token, then reads the object.
  *
- * Pure. For what is answered by the streams: estimates, tickets. */
+ * Pure functions. For requests answered by the streams: estimates, tickets. */
 #pragma once
 
 #include <jansson.h>
@@ -11,6 +12,6 @@
 int json_request_token(const struct front_settings *settings, const struct http_request *http,
                        uint64_t now_ms, struct token *ret_token, struct http_refusal *refusal,
                        enum token_fault *ret_fault);
-/* The body, an object: *ret_json is the caller's, whatever is returned. 0; -EPROTO; -ENOMEM. */
+/* Reads the body, an object. The caller owns *ret_json, even on failure. 0; -EPROTO; -ENOMEM. */
 int json_request_body(const struct http_request *http, json_t **ret_json,
                       struct http_refusal *refusal);

@@ -1,7 +1,7 @@
-/* jwk_set.c - reads a set key by key; what each is worth token_key_jwk.c says.
+/* jwk_set.c - reads a set key by key; token_key_jwk.c decides about each.
  *
- * Bytes and number of keys are bounded before anything is computed, and of a file one byte more than
- * the bound is read. The keys stand in the set itself. */
+ * The size and the number of keys are checked before any computation, and at most one byte more
+ * than the limit is read from a file. The keys are stored in the set itself. */
 #include "gateway/front/jwk_set.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 struct jwk_set {
     unsigned count, skipped;
-    struct failure why; /* of the first that was skipped */
+    struct failure why; /* of the first one skipped */
     struct token_key *keys[JWK_SET_MAX_KEYS];
 };
 
@@ -92,7 +92,7 @@ int jwk_set_parse(struct sl_slice json, struct jwk_set **ret_set, struct failure
     return r;
 }
 
-/* One byte more than it may have is enough to know. */
+/* Reads at most one byte more than allowed, which is enough to detect it. */
 static int read_bounded(int fd, struct buffer *content)
 {
     while (content->size <= JWK_SET_MAX_BYTES) {
@@ -112,7 +112,8 @@ static int read_bounded(int fd, struct buffer *content)
 
 int jwk_set_load(const char *path, struct buffer *content, struct failure *reterr)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* nobody writes a pipe */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* must not wait for the
+                                                                          writer of a pipe */
     struct stat status;
     int r;
 

@@ -1,8 +1,8 @@
-/* stream_request.c - a table of what each stream takes, and the order in which a request is
- * checked.
+/* stream_request.c - a table of the parameters of each stream, and the order of the checks.
  *
- * That is the order of the header, so that nobody without a token learns anything. How parameters
- * are read is in stream_parameters.c; what is the same whoever asks how, here. */
+ * The order is that of the header, so that a client without a token learns nothing.
+ * stream_parameters.c reads the parameters; everything that does not depend on the way in which a
+ * stream is requested is here. */
 #include "gateway/front/stream_request.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "gateway/front/stream_wire.h"
 #include "gateway/http/form.h"
 
-/* --- what there is ------------------------------------------------------------------------- */
+/* --- the streams -------------------------------------------------------------------------- */
 
 #define BIT(parameter) PARAMETER_BIT(parameter)
 
@@ -37,8 +37,8 @@ enum {
 struct stream_row {
     const char *path;
     unsigned parameters;      /* BIT()s */
-    enum token_scope scope;   /* 0: as each subscription needs */
-    const char *insufficient; /* WWW-Authenticate when it is missing */
+    enum token_scope scope;   /* 0: depends on each subscription */
+    const char *insufficient; /* WWW-Authenticate if the scope is missing */
 };
 
 static const struct stream_row streams[] = {
@@ -130,9 +130,9 @@ int stream_request_permitted(const struct stream_request *request, struct http_r
     return request->filter ? stream_filter_permitted(&request->token, request->filter, refusal) : 0;
 }
 
-/* --- all of it ----------------------------------------------------------------------------- */
+/* --- the whole request --------------------------------------------------------------------- */
 
-/* And what it takes of its token. */
+/* Also checks the limits of the token. */
 static int read_parameters(const struct front_settings *settings, const struct http_request *http,
                            const struct sl_slice *values, const struct stream_times *times,
                            struct stream_request *request, struct http_refusal *refusal)
@@ -142,7 +142,7 @@ static int read_parameters(const struct front_settings *settings, const struct h
     return r < 0 ? r : stream_request_permitted(request, refusal);
 }
 
-/* All but who asks and where to begin. */
+/* Hashes everything but the token and the beginning. */
 static int print_request(enum stream_kind stream, const struct sl_slice *values,
                          struct stream_print *ret_print)
 {
@@ -200,7 +200,7 @@ int stream_request_refuse_ticket(struct http_refusal *refusal, const char *why)
     return -EPROTO;
 }
 
-/* Who asks, by a pass. */
+/* Checks the pass instead of a token. */
 static int check_pass(const struct front_settings *settings, const struct stream_pass *pass,
                       const struct http_request *http, const struct sl_slice *values,
                       uint64_t now_ms, struct stream_request *request, struct http_refusal *refusal)
@@ -221,7 +221,7 @@ static int check_pass(const struct front_settings *settings, const struct stream
     return r;
 }
 
-/* `pass` NULL: the request says who asks. */
+/* `pass` NULL: the request contains the token. */
 static int understand(const struct front_settings *settings, const struct http_request *http,
                       const struct stream_times *times, const struct stream_pass *pass,
                       struct form *form, struct stream_request *request,
@@ -301,9 +301,9 @@ int stream_request_read_passed(const struct front_settings *settings, enum strea
     return read_request(settings, stream, http, times, pass, ret_request, refusal, &ignored);
 }
 
-/* --- by a path alone --- */
+/* --- requests given by a path --- */
 
-/* The stream at `path`, and the query behind it. false: there is none. */
+/* Splits a path into the stream and its query. false: there is no such stream. */
 static bool cut_path(struct sl_slice path, enum stream_kind *ret_stream, struct sl_slice *ret_query)
 {
     const char *mark = memchr(path.data, '?', path.size);
@@ -319,7 +319,7 @@ static int refuse_path(struct http_refusal *refusal)
                        "there is no stream to be opened at this path");
 }
 
-/* The one that takes what is asked for. */
+/* A stream format in which the request is valid. */
 static enum stream_format format_for(enum stream_kind stream, const struct sl_slice *values)
 {
     if (stream == STREAM_MANY || sl_slice_is(values[PARAMETER_BY], "rule"))
@@ -381,7 +381,7 @@ static int understand_opened(const struct front_settings *settings, struct sl_sl
     return r < 0 ? r : stream_parameters_check_until(request, times->now_ms, refusal);
 }
 
-/* One that is opened on its connection. */
+/* The request for a stream that is opened on an existing connection. */
 static struct stream_request beginning_of(const struct stream_request *connection,
                                           enum stream_kind stream)
 {

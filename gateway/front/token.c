@@ -1,9 +1,10 @@
-/* token.c - splits, decodes, finds the issuer and its key, verifies, then reads what it says.
+/* token.c - splits and decodes a token, finds the issuer and its key, verifies the signature, then
+ * reads the claims.
  *
- * The cheap checks come first, and nothing that the token says is believed before its signature is
- * good, except who it claims to be of and which key it names: that is looked up among the keys of
- * that issuer alone. Every refusal is one of the faults in the header, for the log and the metrics;
- * clients are told less. A token has at most 8 kB. */
+ * Cheap checks come first. Nothing in the token is trusted before its signature is verified, except
+ * the issuer and key that it names: the key is searched among those of that issuer only. Every
+ * refusal is one of the faults in the header, for log and metrics; clients are told less. A token
+ * has at most 8 kB. */
 #include "gateway/front/token.h"
 
 #include <errno.h>
@@ -24,7 +25,7 @@ enum { PART_HEADER, PART_CLAIMS, PART_SIGNATURE, PART_COUNT };
 
 struct token_parts {
     struct buffer bytes[PART_COUNT];
-    struct sl_slice signed_text; /* header and claims, as they came */
+    struct sl_slice signed_text; /* header and claims as received */
 };
 
 static void token_parts_done(struct token_parts *parts)
@@ -55,7 +56,7 @@ static enum token_fault split(struct sl_slice jwt, struct token_parts *parts)
     return TOKEN_OK;
 }
 
-/* An object without repeated members, in valid UTF-8 without U+0000. */
+/* Parses an object without repeated members, in valid UTF-8 without U+0000. */
 static enum token_fault parse(const struct buffer *bytes, json_t **ret_object)
 {
     json_error_t error;
@@ -77,9 +78,9 @@ static struct sl_slice string_slice(const json_t *string)
     return sl_slice(json_string_value(string), json_string_length(string));
 }
 
-/* --- whose it is --------------------------------------------------------------------------- */
+/* --- issuer and key ----------------------------------------------------------------------- */
 
-/* The issuer that the token names; NULL: none of those that have names. */
+/* The issuer that the token names; NULL: unknown. */
 static const struct issuer_keys *find_issuer(const struct token_policy *policy,
                                              const json_t *claims)
 {
@@ -94,9 +95,9 @@ static const struct issuer_keys *find_issuer(const struct token_policy *policy,
     return NULL;
 }
 
-/* Whoever names none of ours is looked up among the keys that serve any name; then among all
- * others, of which none is good for it: the signature decides whether the bearer is told that it is
- * the issuer that is wrong. */
+/* If the token names none of our issuers, its key is searched among the keys that are valid for any
+ * name; then among all others, none of which makes it valid: only if the signature is good may the
+ * bearer be told that the issuer is wrong. */
 static void choose_among(const struct token_policy *policy, const struct issuer_keys *named,
                          enum token_algorithm algorithm, struct sl_slice kid,
                          struct key_choice *choice)
@@ -119,7 +120,7 @@ static void tell_unknown(const struct token_policy *policy, const struct issuer_
         policy->tell_unknown(policy->unknown_context, named->settings->name);
 }
 
-/* What the header says, and the key that is meant. */
+/* Reads the header, and finds the key. */
 static enum token_fault read_header(const struct token_policy *policy, const json_t *header,
                                     const json_t *claims, enum token_algorithm *ret_algorithm,
                                     struct key_choice *choice)
@@ -145,7 +146,7 @@ static enum token_fault read_header(const struct token_policy *policy, const jso
     return choice->fitting == 1 ? TOKEN_OK : TOKEN_WRONG_ALGORITHM;
 }
 
-/* --- all of it ----------------------------------------------------------------------------- */
+/* --- the whole token ---------------------------------------------------------------------- */
 
 static enum token_fault check_signature(const struct token_policy *policy,
                                         const struct token_parts *parts, const json_t *claims,
@@ -168,7 +169,7 @@ static enum token_fault check_signature(const struct token_policy *policy,
     return r == 0 ? TOKEN_OK : r == -ENOMEM ? TOKEN_NO_MEMORY : TOKEN_BAD_SIGNATURE;
 }
 
-/* Behind the signature. */
+/* Called after the signature was verified. */
 static enum token_fault check_claims(const json_t *claims, const struct key_choice *choice,
                                      uint64_t now_ms, struct token *token)
 {
@@ -190,8 +191,8 @@ static enum token_fault check_claims(const json_t *claims, const struct key_choi
     return TOKEN_OK;
 }
 
-/* A token without a subject is one by itself, by what is signed of it. No key is needed: who could
- * find two with one hash cannot sign them. */
+/* A token without a subject is identified by a hash of its signed part. The hash needs no key:
+ * whoever could find two texts with the same hash cannot sign them. */
 static void name_holder(struct token *token, struct sl_slice signed_text)
 {
     const struct hash_key key = {0, 0};

@@ -1,8 +1,8 @@
-/* token_key.c - keys in files, by OpenSSL 3, and what a key answers.
+/* token_key.c - reads keys from files, with OpenSSL 3; the properties of a key.
  *
- * What costs more than a verification is done when the key is read: HMAC contexts are set up and
- * only copied then, and a public key is checked (token_key_check.c). A key's name is its file's,
- * without the ending. A secret is wiped when its key goes. */
+ * Everything that is slower than a verification is done when the key is read: HMAC contexts are set
+ * up then and only copied later, and public keys are checked (token_key_check.c). A key's name is
+ * that of its file, without the suffix. A secret is wiped when its key is freed. */
 #include "gateway/front/token_key_parts.h"
 
 #include <assert.h>
@@ -18,7 +18,7 @@
 #include "base/hash.h"
 #include "base/key_file.h"
 
-enum { SECRET_GOOD_BYTES = 32 /* as many as HS256 has bits: RFC 7518, section 3.2 */ };
+enum { SECRET_GOOD_BYTES = 32 /* the number of bits of HS256: RFC 7518, section 3.2 */ };
 
 static char *name_of_file(const char *path)
 {
@@ -58,7 +58,8 @@ void token_key_free(struct token_key *key)
     mem_free(key);
 }
 
-/* To look the algorithm up and to set the key takes longer than to sign a token: done once. */
+/* Looking up the algorithm and setting the key takes longer than signing a token, so it is done
+ * once. */
 static EVP_MAC_CTX *hmac_new(const struct token_key *key, const EVP_MD *digest)
 {
     EVP_MAC *hmac = EVP_MAC_fetch(NULL, "HMAC", NULL);
@@ -175,7 +176,7 @@ int token_key_read_public(const char *path, struct token_key **ret_key, struct f
     return r;
 }
 
-/* --- what a key answers -------------------------------------------------------------------- */
+/* --- properties ---------------------------------------------------------------------------- */
 
 bool token_key_takes(const struct token_key *key, enum token_algorithm algorithm)
 {

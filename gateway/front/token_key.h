@@ -1,15 +1,13 @@
-/* gateway/front/token_key.h - one key -> does this signature belong to this text?
+/* gateway/front/token_key.h - keys that verify signatures.
  *
- * A key is read once and held. It is pinned to its algorithms by what it is: a secret to HS256,
- * HS384 and HS512, an RSA public key to RS and PS of each size, an elliptic one to the ES of its
- * curve, one of Ed25519 to EdDSA; a JSON Web Key that has an `alg` to that one alone. It never
- * verifies anything else, so that a public key cannot be taken for a secret.
+ * A key is read once and kept. Its type determines its algorithms: a secret HS256, HS384 and HS512,
+ * an RSA public key RS and PS of each size, an elliptic one the ES of its curve, an Ed25519 key
+ * EdDSA; a JSON Web Key with an `alg` only that one. It never verifies anything else, so that a
+ * public key cannot be taken for a secret.
  *
- * On OpenSSL itself, for cjose, which was meant to do it, proved wanting: cjose_jws_verify()
- * compares an HMAC before it looks at the length, and reads behind a signature that is too short
- * (0.6.2.1, seen with valgrind), and it parses the header a second time, by other rules than ours.
- * Speed is no reason: both take as long as OpenSSL does. What is left of its work behind our own
- * checks is token_key_verify(). */
+ * This uses OpenSSL directly instead of cjose: cjose_jws_verify() compares an HMAC before it checks
+ * the length, and reads beyond a signature that is too short (0.6.2.1, seen with valgrind), and it
+ * parses the header a second time, by rules that differ from ours. Both are equally fast. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,24 +21,25 @@
 
 struct token_key;
 
-/* The bytes of the file without one newline at their end. 0; a negative errno: *reterr names the
- * file and what is wrong with it (missing, empty, larger than a secret can be, ...). */
+/* Reads the bytes of the file, without one newline at its end. 0; a negative errno: *reterr names
+ * the file and what is wrong (missing, empty, too large for a secret, ...). */
 int token_key_read_secret(const char *path, struct token_key **ret_key, struct failure *reterr);
-/* One public key in PEM: RSA of 2048 to 8192 bits, EC on P-256, P-384 or P-521, or Ed25519. */
+/* Reads one public key in PEM: RSA of 2048 to 8192 bits, EC on P-256, P-384 or P-521, or
+ * Ed25519. */
 int token_key_read_public(const char *path, struct token_key **ret_key, struct failure *reterr);
-/* One public key as a JSON Web Key (RFC 7517) of the same kinds; what it says of its use counts.
- * 0; -ENOTSUP: it is a good key for something else (`oct`, for encryption, another curve); -EINVAL:
- * it is none; -ENOMEM. *reterr: the reason, without saying which key. */
+/* Reads one public key of these kinds as a JSON Web Key (RFC 7517), including its purpose. 0;
+ * -ENOTSUP: a valid key for another purpose (`oct`, encryption, another curve); -EINVAL: invalid;
+ * -ENOMEM. *reterr gives the reason without naming the key. */
 int token_key_from_jwk(const json_t *jwk, struct token_key **ret_key, struct failure *reterr);
 void token_key_free(struct token_key *key);
 
 bool token_key_takes(const struct token_key *key, enum token_algorithm algorithm);
-/* From now on it takes only those of `algorithms`, a bit each, that it took before. */
+/* Restricts the key to those of `algorithms`, as bits, that it supports. */
 void token_key_narrow(struct token_key *key, unsigned algorithms);
 
-/* A key answers to its name: of the file, without folders and without the last suffix, or its `kid`
- * in a set; a public key also to its thumbprint (RFC 7638, SHA-256, base64url), which is the name
- * of a key in a set that has none. */
+/* Whether `kid` is a name of the key: that of its file, without directories and the last suffix, or
+ * its `kid` in a set; for a public key also its thumbprint (RFC 7638, SHA-256, base64url), which is
+ * the name of a key in a set without `kid`. */
 bool token_key_is_called(const struct token_key *key, struct sl_slice kid);
 const char *token_key_name(const struct token_key *key);
 const char *token_key_thumbprint(const struct token_key *key); /* empty for a secret */
@@ -48,9 +47,9 @@ const char *token_key_thumbprint(const struct token_key *key); /* empty for a se
  */
 uint64_t token_key_number(const struct token_key *key);
 
-/* What whoever runs the server should hear about this key; NULL: nothing. */
+/* A warning for operators about this key; NULL: none. */
 const char *token_key_warning(const struct token_key *key);
 
-/* `algorithm` is one that the key takes. 0; -EBADMSG: not its signature; -ENOMEM. */
+/* The key must support `algorithm`. 0; -EBADMSG: the signature is wrong; -ENOMEM. */
 int token_key_verify(const struct token_key *key, enum token_algorithm algorithm,
                      struct sl_slice text, struct sl_slice signature);

@@ -1,10 +1,10 @@
-/* token_key_check.c - is a public key one that we take? Its kind, its size, and what is known to
- * make a key worthless; its thumbprint.
+/* token_key_check.c - checks whether a public key is acceptable: its kind, its size, and known
+ * weaknesses; computes its thumbprint.
  *
- * RSA: 2048 to 8192 bits; an odd exponent from 3 to 32 bits, for with 1 every text is its own
- * signature, and a long one makes each verification slow; no modulus with the fingerprint of the
- * generator whose keys can be factored (CVE-2017-15361). Elliptic: a point of the curve.
- * Ed25519: not one of the few points of small order, with which anybody can sign. */
+ * RSA: 2048 to 8192 bits; an odd exponent of at least 3 and at most 32 bits, because with 1 every
+ * text is its own signature, and a long one makes each verification slow; no modulus with the
+ * fingerprint of the generator whose keys can be factored (CVE-2017-15361). Elliptic: a point on
+ * the curve. Ed25519: not one of the few points of small order, with which anybody can sign. */
 #include "gateway/front/token_key_parts.h"
 
 #include <errno.h>
@@ -53,7 +53,7 @@ unsigned token_key_kind_bytes(enum token_key_kind kind)
 
 /* --- RSA --- */
 
-/* Is `rest` a power of 65537 modulo the small prime? */
+/* Whether `rest` is a power of 65537 modulo the small prime. */
 static bool is_power(unsigned rest, unsigned prime)
 {
     unsigned power = 1;
@@ -67,7 +67,7 @@ static bool is_power(unsigned rest, unsigned prime)
 }
 
 /* All primes of those keys are powers of 65537 modulo each of these, and so is their product; of
- * other keys one in some 10^8. */
+ * other keys about one in 10^8. */
 static bool has_fingerprint(const BIGNUM *modulus)
 {
     static const unsigned char primes[] = {
@@ -115,7 +115,7 @@ static int check_rsa(struct token_key *key, struct failure *reterr)
     return r;
 }
 
-/* --- the others --- */
+/* --- other kinds --- */
 
 static int check_elliptic(struct token_key *key, struct failure *reterr)
 {
@@ -140,7 +140,7 @@ static int check_elliptic(struct token_key *key, struct failure *reterr)
     return failure_set(reterr, -ENOTSUP, "its curve is none of P-256, P-384 and P-521");
 }
 
-/* The y of all points whose order divides 8, those written with a number above the field's too. */
+/* The y of all points whose order divides 8, including encodings that are not reduced. */
 static bool has_small_order(const unsigned char point[static ED25519_BYTES])
 {
     static const unsigned char orders_of_8[2][ED25519_BYTES] = {
@@ -180,7 +180,7 @@ static int check_edwards(struct token_key *key, struct failure *reterr)
 
 /* --- the thumbprint --- */
 
-/* Appends the base64url of the big-endian number; `bytes` 0: as many as it needs. */
+/* Appends the base64url of the big-endian number; `bytes` 0: as many as necessary. */
 static int append_number(const EVP_PKEY *public_key, const char *parameter, int bytes,
                          struct buffer *text)
 {
@@ -234,7 +234,7 @@ static int append_edwards(const struct token_key *key, struct buffer *jwk)
     return 0;
 }
 
-/* RFC 7638: the required members in alphabetical order, without white space, hashed. */
+/* RFC 7638: a hash of the required members in alphabetical order, without white space. */
 static int make_thumbprint(struct token_key *key, struct failure *reterr)
 {
     unsigned char hash[EVP_MAX_MD_SIZE];

@@ -1,9 +1,9 @@
-/* token_key_jwk.c - a JSON Web Key becomes a key, or a reason why not.
+/* token_key_jwk.c - converts a JSON Web Key to a key.
  *
- * A set may hold anything beside what we want of it: keys for encryption, of kinds that are newer
- * than we are. So what is for something else (-ENOTSUP) is told from what is broken (-EINVAL); both
- * are skipped by who reads a set. `oct` is a secret, which no set may give us, for then who can
- * write the set, or read it, could make tokens. Sizes are bounded before anything is computed. */
+ * A set may contain other keys than those we want: for encryption, or of newer kinds. So a key for
+ * another purpose (-ENOTSUP) is distinguished from an invalid one (-EINVAL); the reader of a set
+ * skips both. `oct` is a secret, which must not come from a set, because then whoever can write or
+ * read the set could make tokens. Sizes are checked before any computation. */
 #include "gateway/front/token_key_parts.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 enum {
     KID_MAX_BYTES = 512,
-    MODULUS_MAX_BYTES = 1025, /* a zero in front is not as it should be, and common */
+    MODULUS_MAX_BYTES = 1025, /* a leading zero is wrong, but common */
     EXPONENT_MAX_BYTES = 8,
     POINT_MAX_BYTES = 1 + 2 * 66
 };
@@ -52,7 +52,7 @@ static int read_bytes(const json_t *jwk, const char *name, size_t least, size_t 
     return 0;
 }
 
-/* --- what it is for --- */
+/* --- the purpose --- */
 
 static bool has_verify(const json_t *key_ops)
 {
@@ -80,7 +80,7 @@ static int check_use(const json_t *jwk, struct failure *reterr)
     return 0;
 }
 
-/* `alg` is that of one of the kind's. */
+/* `alg` must be an algorithm of the key's kind. */
 static int read_alg(const json_t *jwk, struct token_key *key, struct failure *reterr)
 {
     enum token_algorithm algorithm;
@@ -107,7 +107,7 @@ static int read_kid(const json_t *jwk, struct token_key *key, struct failure *re
     return key->name ? 0 : -ENOMEM;
 }
 
-/* --- its numbers --- */
+/* --- the numbers --- */
 
 static int make_key(const char *type, OSSL_PARAM_BLD *builder, EVP_PKEY **ret_key,
                     struct failure *reterr)
@@ -190,7 +190,7 @@ static int read_elliptic(const json_t *jwk, EVP_PKEY **ret_key, struct failure *
 
         if (!sl_slice_is(text_of(jwk, "crv"), curves[i].crv))
             continue;
-        buffer_append_char(&point, 4); /* uncompressed */
+        buffer_append_char(&point, 4); /* uncompressed form */
         r = read_bytes(jwk, "x", bytes, bytes, &point, reterr);
         if (r == 0)
             r = read_bytes(jwk, "y", bytes, bytes, &point, reterr);

@@ -1,7 +1,7 @@
-/* token_key_verify.c - signatures, by OpenSSL 3.
+/* token_key_verify.c - verifies signatures with OpenSSL 3.
  *
- * The length of a signature is checked first: it is that of the HMAC, of the modulus, or of two
- * numbers of the curve's size, to the byte. An HMAC is compared in constant time. */
+ * The length of a signature is checked first: exactly that of the HMAC, of the modulus, or of two
+ * numbers of the curve's size. An HMAC is compared in constant time. */
 #include "gateway/front/token_key_parts.h"
 
 #include <assert.h>
@@ -12,7 +12,7 @@
 #include <openssl/err.h>
 #include <openssl/rsa.h>
 
-enum { ECDSA_DER_BYTES = 144 /* two numbers of 66 bytes, a sign, and their heads */ };
+enum { ECDSA_DER_BYTES = 144 /* two numbers of 66 bytes, a sign, and their headers */ };
 
 static int verify_hmac(EVP_MAC_CTX *hmac, struct sl_slice text, struct sl_slice signature)
 {
@@ -29,8 +29,8 @@ static int verify_hmac(EVP_MAC_CTX *hmac, struct sl_slice text, struct sl_slice 
     return 0;
 }
 
-/* JOSE has the two numbers of an ECDSA signature side by side (RFC 7518, section 3.4), OpenSSL
- * wants them in DER. Bytes written to `ret_der`; 0: they do not fit; -ENOMEM. */
+/* JOSE concatenates the two numbers of an ECDSA signature (RFC 7518, section 3.4), OpenSSL needs
+ * them in DER. Returns the number of bytes written to `ret_der`; 0: they do not fit; -ENOMEM. */
 static int ecdsa_to_der(struct sl_slice signature, unsigned char ret_der[static ECDSA_DER_BYTES])
 {
     const unsigned char *bytes = (const unsigned char *)signature.data;

@@ -1,8 +1,8 @@
-/* token_policy.c - who tokens may come from: the issuer of the options, and those of the file.
+/* token_policy.c - the issuers of accepted tokens: that of the options, and those of the file.
  *
  * The first issuer is that of the options: its keys are the secret, the public keys and the sets
- * that were named there, its name jwt-issuer, which may be none. The others have names, by which
- * tokens find them. */
+ * named there, and its name is jwt-issuer, which may be unset. The others have names, by which
+ * tokens refer to them. */
 #include "gateway/front/token.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ static int read_own_keys(struct issuer_keys *issuer, const struct token_policy_s
     return r == 0 ? issuer_keys_check_names(issuer, reterr) : r;
 }
 
-/* The issuer of the options. */
+/* Adds the issuer of the options. */
 static int add_own(struct token_policy *policy, const struct token_policy_settings *settings,
                    struct failure *reterr)
 {
@@ -131,7 +131,7 @@ int token_policy_new(const struct token_policy_settings *settings, struct token_
     return r;
 }
 
-/* --- what to say of it --- */
+/* --- warnings and names --- */
 
 static bool has_keys(const struct token_policy *policy)
 {

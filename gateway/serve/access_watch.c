@@ -1,8 +1,9 @@
-/* access_watch.c - one list, which is asked about each token, and one walk over the streams.
+/* access_watch.c - a list of revocations, which is asked about each token, and a walk over the
+ * streams.
  *
- * Requests are judged as they come, by the policy of tokens, which asks the list. Streams are asked
- * when the list has changed, all of them, some at a turn: so what is revoked costs each stream a
- * look-up, whichever and however many they are. */
+ * Requests are checked when they arrive, by the policy of tokens, which asks the list. When the
+ * list has changed all streams are checked, some in each turn: so a revocation costs a look-up for
+ * each stream, however many streams it concerns. */
 #include "gateway/serve/access_watch.h"
 
 #include "base/alloc.h"
@@ -18,7 +19,7 @@ enum { DRAIN_POLL_MS = 250 };
 struct access_watch {
     struct access_watch_settings settings;
     struct revocation_list *revocations;
-    struct stream_walk *walk; /* NULL: no stream is ended any more */
+    struct stream_walk *walk; /* NULL: streams are no longer ended */
     uint32_t shards;
 };
 
@@ -66,7 +67,7 @@ void access_watch_hear(struct access_watch *watch, uint32_t shards)
 
 void access_watch_miss(struct access_watch *watch, uint32_t shard)
 {
-    if (shard == 0) /* which has them */
+    if (shard == 0) /* which has the revocations */
         revocation_list_read(watch->revocations);
 }
 

@@ -1,8 +1,8 @@
-/* gateway/serve/access_watch.h - whom a worker lets in, and whose streams end, as Redis says.
+/* gateway/serve/access_watch.h - applies revocations in a worker.
  *
- * It has the list of revocations, tells the API and the health of Redis when that is known, is
- * asked about every token, and ends the streams of those that are taken back. Belongs to the thread
- * of its loop. */
+ * It has the list of revocations, tells the API and the health of Redis when the list is known, is
+ * asked about every token, and ends the streams whose tokens are revoked. Belongs to the thread of
+ * its loop. */
 #pragma once
 
 #include <stdint.h>
@@ -23,25 +23,26 @@ struct access_watch_settings {
     struct metrics *metrics;
     struct redis_commands *commands;
     struct streams *streams;
-    struct api *api;             /* it is told of Redis when it is known who may come in */
-    struct redis_health *health; /* the same */
+    struct api *api;             /* told of Redis once the revocations are known */
+    struct redis_health *health; /* likewise */
 };
 
 /* NULL: out of memory. */
 struct access_watch *access_watch_new(const struct access_watch_settings *settings);
-/* Ends no streams any more: before they are closed. */
+/* Ends no more streams; call it before they are closed. */
 void access_watch_stop(struct access_watch *watch);
-/* After the commands, which answer what is under way. The loop must run once more. */
+/* Call it after freeing the commands, which answer what is outstanding. The loop must run once
+ * more. */
 void access_watch_free(struct access_watch *watch);
 
-/* The keys are these from now on: their tokens are asked about. */
+/* Sets the current keys, whose tokens are checked. */
 void access_watch_set_policy(struct access_watch *watch, struct token_policy *policy);
 
-/* The live channels of a database of so many shards are heard from now on. */
+/* The live channels of a database with this many shards are received from now on. */
 void access_watch_hear(struct access_watch *watch, uint32_t shards);
-/* Something was lost of a shard. */
+/* Events of a shard were lost. */
 void access_watch_miss(struct access_watch *watch, uint32_t shard);
-/* An event about access was heard. */
+/* An event about revocations has arrived. */
 void access_watch_take(struct access_watch *watch, const struct event *event);
-/* Nothing is heard any more, and who is here still is served. */
+/* The live channels are no longer received; existing clients are still served. */
 void access_watch_drain(struct access_watch *watch);

@@ -1,7 +1,8 @@
-/* endpoints.c - what is no stream and no API: endpoints for operators, and the dashboard's files.
+/* endpoints.c - requests that are neither streams nor API: endpoints for operators, and the
+ * dashboard's files.
  *
- * A table has the endpoints by path; the files are compiled in. Where operators have a port of
- * their own, the public one answers whether the server is well, and nothing else. */
+ * A table has the endpoints by path; the files are compiled in. If operators have a separate port,
+ * the public one only answers whether the server is healthy. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +50,7 @@ static void answer_health(struct server *server, struct http_connection *connect
     answer_text(connection, "ok\n");
 }
 
-/* Takes `text`, which may be failed. */
+/* Takes ownership of `text`, which may have failed. */
 static void answer_printed(struct server *server, struct http_connection *connection, int status,
                            const char *content_type, struct buffer *text)
 {
@@ -62,23 +63,22 @@ static void answer_printed(struct server *server, struct http_connection *connec
     buffer_done(text);
 }
 
-/* For all workers: a load balancer that is told yes may meet any of them. */
+/* For all workers, because a load balancer may reach any of them. */
 static bool all_workers_are_ready(const struct metrics_board *board)
 {
     return metrics_sum(board, METRIC_READY) >= metrics_sum(board, METRIC_WORKER_UP);
 }
 
-/* Where operators have a port of their own, the public one has nothing for them. */
+/* If operators have a separate port, the public one does not serve them. */
 static bool serves_operators(const struct server *server, const struct http_connection *connection)
 {
     return http_connection_listener(connection) == LISTENER_OPS ||
            server->settings.listeners[LISTENER_OPS].count == 0;
 }
 
-/* What a token without the scope admin is not told, and nobody without a token, but at the
- * operators' own port and in development: reasons name hosts, paths and what Redis says. Who the
- * slow clients are is asked for a token even at that port. A token is not needed, but one that is
- * shown must be good. */
+/* What a client may see. Reasons name hosts, paths and messages of Redis, and are shown only to
+ * tokens with the scope admin, on the operators' own port and in development. The subjects of slow
+ * clients need a token even on that port. A token is optional, but must be valid if given. */
 static int find_view(struct server *server, const struct http_connection *connection,
                      const struct http_request *request, struct status_view *ret_view,
                      struct http_refusal *refusal)
@@ -101,7 +101,7 @@ static int find_view(struct server *server, const struct http_connection *connec
     return 0;
 }
 
-/* `r` of find_view(). */
+/* `r` is the result of find_view(). */
 static void refuse_view(struct server *server, struct http_connection *connection, int r,
                         const struct http_refusal *refusal)
 {
@@ -175,7 +175,7 @@ static void answer_metrics(struct server *server, struct http_connection *connec
     answer_printed(server, connection, 200, "text/plain; version=0.0.4", &text);
 }
 
-/* 0: all that is kept. 0; -EPROTO: *refusal says what is wrong; -ENOMEM. */
+/* 0: everything stored. 0; -EPROTO: *refusal says what is wrong; -ENOMEM. */
 static int read_since(const struct http_request *request, uint64_t now_ms, uint64_t *ret_since_ms,
                       struct http_refusal *refusal)
 {
@@ -217,7 +217,7 @@ static void answer_status(struct server *server, struct http_connection *connect
     answer_printed(server, connection, 200, "application/json", &json);
 }
 
-/* Where to go from here. */
+/* Answers with the available paths. */
 static void answer_index(struct server *server, struct http_connection *connection,
                          const struct http_request *request)
 {
@@ -244,7 +244,7 @@ static void answer_index(struct server *server, struct http_connection *connecti
     answer_printed(server, connection, 200, "application/json", &json);
 }
 
-/* --- dictionaries, for everybody --- */
+/* --- dictionaries, which are public --- */
 
 #define DICTIONARIES "/v1/dictionaries"
 
@@ -270,7 +270,7 @@ static void answer_dictionaries(struct server *server, struct http_connection *c
     answer_printed(server, connection, 200, "application/json", &json);
 }
 
-/* NULL: *refusal says why not. */
+/* NULL: *refusal says why. */
 static const struct dictionary *find_dictionary(const struct server *server, struct sl_slice id,
                                                 struct http_refusal *refusal)
 {
@@ -293,7 +293,7 @@ static const struct dictionary *find_dictionary(const struct server *server, str
     return NULL;
 }
 
-/* The bytes of one never change. */
+/* The bytes of a dictionary never change. */
 static void answer_dictionary(struct server *server, struct http_connection *connection,
                               const struct http_request *request)
 {
@@ -314,10 +314,10 @@ static void answer_dictionary(struct server *server, struct http_connection *con
 /* --- endpoints by path --- */
 
 static const struct endpoint {
-    const char *path; /* with a slash at its end: all paths that begin so */
+    const char *path; /* with a slash at its end: all paths that begin like this */
     void (*answer)(struct server *server, struct http_connection *connection,
                    const struct http_request *request);
-    bool is_for_all; /* whoever balances the load needs it, and it tells nothing more */
+    bool is_for_all; /* needed by load balancers, and reveals nothing else */
 } endpoints[] = {
     {"/v1", answer_index, true},
     {DICTIONARIES, answer_dictionaries, true},
@@ -381,7 +381,7 @@ static bool find_endpoint(const struct server *server, const struct http_connect
     return ret_found->endpoint || ret_found->file;
 }
 
-/* Is there anything, an endpoint, a file, a stream or a part of the API? */
+/* Whether there is anything at this path: an endpoint, a file, a stream or a part of the API. */
 static bool is_there(const struct server *server, const struct http_connection *connection,
                      struct sl_slice path)
 {
@@ -392,7 +392,8 @@ static bool is_there(const struct server *server, const struct http_connection *
            find_endpoint(server, connection, path, &found);
 }
 
-/* What may have been meant: without the slashes at the end, below /v1, a stream for the streams. */
+/* What may have been meant: the path without slashes at the end, below /v1, or a stream in place of
+ * streams. */
 static bool find_near(const struct server *server, const struct http_connection *connection,
                       struct sl_slice path, char ret_near[static NEAR_SIZE])
 {
@@ -429,7 +430,7 @@ int endpoints_refuse_path(const struct server *server, const struct http_connect
     return http_refuse(refusal, 404, "not_found", NULL, "there is nothing at this path");
 }
 
-/* 0; -EPROTO: *refusal says that there is nothing, or that it takes another method. */
+/* 0; -EPROTO: *refusal says that there is nothing, or that another method is needed. */
 static int find(const struct server *server, const struct http_connection *connection,
                 const struct http_request *request, struct found *ret_found,
                 struct http_refusal *refusal)

@@ -1,7 +1,7 @@
-/* front_config.c - rows of the table of settings as the front takes them.
+/* front_config.c - converts settings to the structs of front.
  *
- * The keys are read first, so that settings which cannot be had change nothing. A bound of 0 is
- * none here, and a number that is never reached where it is judged. */
+ * The keys are read first, so that invalid settings change nothing. A limit of 0 means none in the
+ * settings, and is converted to a number that is never reached. */
 #include "gateway/serve/front_config.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ static unsigned dialects_of(const struct config *config)
     unsigned dialects = 0;
 
     if (config->dialects)
-        dialects_parse(sl_slice_str(config->dialects), &dialects, NULL); /* it has been checked */
+        dialects_parse(sl_slice_str(config->dialects), &dialects, NULL); /* already checked */
     return dialects;
 }
 
@@ -76,7 +76,7 @@ static struct front_settings settings_of(const struct config *config,
     };
 }
 
-/* A provider signs for all its applications with one key. */
+/* A provider signs the tokens of all its applications with the same key. */
 static bool lacks_audience(const struct config *config, const struct key_sources *sources)
 {
     for (unsigned i = 0; i < sources->count && !config->jwt_audience; i++) {
@@ -101,7 +101,7 @@ int front_config_read(struct front_config *front, const struct config *config,
         .issuers_file = config->issuers_file,
         .remembered_tokens = (unsigned)config->remembered_tokens,
         .sources = &sources,
-        .allows_bad_sets = true, /* before the first worker they were good */
+        .allows_bad_sets = true, /* they were valid before the first worker started */
         .metrics = front->metrics,
     };
     struct token_policy *policy;
@@ -143,8 +143,9 @@ void front_config_warn(const struct front_config *front)
     for (unsigned i = 0; (warning = token_policy_warning(front->policy, i)) != NULL; i++)
         log_warn("weak_keys", "why=\"%s\"", warning);
     if (front->lacks_audience)
-        log_warn("weak_keys", "why=\"without jwt-audience tokens that the identity provider makes for "
-                              "other applications are good here\"");
+        log_warn("weak_keys",
+                 "why=\"without jwt-audience tokens that the identity provider makes for "
+                 "other applications are good here\"");
 }
 
 void front_config_done(struct front_config *front)

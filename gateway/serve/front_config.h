@@ -1,4 +1,4 @@
-/* gateway/serve/front_config.h - what the settings say of who may come: tokens, origins, limits. */
+/* gateway/serve/front_config.h - the settings for clients: tokens, origins, limits. */
 #pragma once
 
 #include "base/failure.h"
@@ -10,18 +10,18 @@
 
 struct front_config {
     struct front_settings front;
-    struct origin_policy origins; /* refers to the settings */
+    struct origin_policy origins; /* borrows from the settings */
     struct client_trust trust;
     struct token_policy *policy;
-    struct key_sources sources; /* of keys that are fetched */
-    bool lacks_audience;        /* though keys of the options are */
-    struct metrics *metrics; /* set before it is read */
+    struct key_sources sources; /* of fetched keys */
+    bool lacks_audience;        /* although keys of the options are fetched */
+    struct metrics *metrics;    /* must be set before reading */
 };
 
-/* Reads the keys' files, too; again when the settings have changed. 0; a negative errno and why:
- * then the keys are those of before. */
+/* Reads the settings and the key files; also when the settings have changed. 0; a negative errno
+ * and why: then the old keys stay. */
 int front_config_read(struct front_config *front, const struct config *config,
                       struct failure *reterr);
-/* Says in the log which keys are weak. */
+/* Logs warnings about weak keys. */
 void front_config_warn(const struct front_config *front);
 void front_config_done(struct front_config *front);

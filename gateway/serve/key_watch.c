@@ -1,10 +1,9 @@
-/* key_watch.c - one question at a time, file by file, and a rest: how does it look, and, if it
- * looks new, what is in it? Both are asked in the loop's pool of threads; the loop takes the answer
- * over.
+/* key_watch.c - checks one file after the other, then rests: has it changed, and if so, what is in
+ * it? Both are done in the loop's thread pool; the loop applies the result.
  *
- * The first round asks for every file, whatever it looks like: it may have changed between being
- * read and being watched. A file that looks new and has the same bytes is no news. A question that
- * is under way when other files are set belongs to the past, and so does its answer. */
+ * The first round reads every file, because it may have changed between being read and being
+ * watched. A changed file with the same bytes is ignored. If other files are set while a check is
+ * running, its result is ignored. */
 #include "gateway/serve/key_watch.h"
 
 #include <assert.h>
@@ -26,9 +25,9 @@ struct looks {
 struct key_watch {
     struct key_watch_settings settings;
     struct token_policy *policy; /* NULL: nothing to watch */
-    struct looks *looks;         /* of each file, when it was read last */
-    unsigned at;                 /* the file that is asked for */
-    bool is_asking, is_stale;    /* a question is under way; its answer is nobody's */
+    struct looks *looks;         /* of each file, at the last reading */
+    unsigned at;                 /* the current file */
+    bool is_asking, is_stale;    /* a check is running; its result will be ignored */
     bool is_closed;
     uv_timer_t timer;
     uv_fs_t question;
@@ -91,7 +90,7 @@ static void on_read(uv_work_t *work, int status)
 {
     struct key_watch *watch = work->data;
 
-    (void)status; /* nobody cancels it */
+    (void)status; /* never cancelled */
     if (watch->is_stale)
         key_set_reading_forget(&watch->reading);
     else
@@ -99,7 +98,7 @@ static void on_read(uv_work_t *work, int status)
     next(watch);
 }
 
-/* false: it could not begin, and is tried with the next round. */
+/* false: it could not begin, and is tried again in the next round. */
 static bool begin_to_read(struct key_watch *watch)
 {
     const struct key_set_file *file = token_policy_file(watch->policy, watch->at);
@@ -155,7 +154,7 @@ static void on_looks(uv_fs_t *question)
         next(watch);
 }
 
-/* All is answered of the file at `at`. */
+/* The file at `at` is finished. */
 static void next(struct key_watch *watch)
 {
     watch->is_asking = false;
@@ -168,7 +167,7 @@ static void next(struct key_watch *watch)
     ask(watch);
 }
 
-/* A question of the past may last longer than the rest of those who set other files. */
+/* An outdated check may still be running when the timer fires. */
 static void on_timer(uv_timer_t *timer)
 {
     struct key_watch *watch = timer->data;
@@ -212,7 +211,7 @@ int key_watch_set(struct key_watch *watch, struct token_policy *policy)
         return -ENOMEM;
     for (unsigned i = 0; i < count; i++) {
         memset(&looks[i], 0, sizeof(looks[i]));
-        looks[i].error = 1; /* as no file looks */
+        looks[i].error = 1; /* different from any real file */
     }
     mem_free(watch->looks);
     watch->looks = looks;

@@ -1,9 +1,8 @@
-/* gateway/serve/key_watch.h - files of key sets that change while everything runs.
+/* gateway/serve/key_watch.h - watches files of key sets for changes.
  *
- * Each is looked at twice a second, and read when it is another one than the last that was read,
- * both by a thread of the loop's pool, for the largest set takes 30 ms. A good set takes the place
- * of the one before at once; a bad one, or none, is told in the log and counted, and the keys of
- * before stay. */
+ * Each is checked twice a second, and read if it has changed, both in the loop's thread pool,
+ * because the largest set takes 30 ms. A valid set replaces the old one at once; an invalid or
+ * missing one is logged and counted, and the old keys stay. */
 #pragma once
 
 #include <uv.h>
@@ -16,12 +15,12 @@ struct key_watch;
 struct key_watch_settings {
     uv_loop_t *loop;
     struct metrics *metrics;
-    bool tells; /* in the log: one worker is enough for what all read */
+    bool tells; /* logs changes: one worker is enough */
 };
 
 struct key_watch *key_watch_new(const struct key_watch_settings *settings);
-/* Watches the files of this policy from now on, and no others; NULL: none. The policy must live
+/* Watches the files of this policy from now on, and no others; NULL: none. The policy must exist
  * until another one is set. 0; -ENOMEM. */
 int key_watch_set(struct key_watch *watch, struct token_policy *policy);
-/* Its handle closes after this. */
+/* The loop must run to close its handle. */
 void key_watch_free(struct key_watch *watch);

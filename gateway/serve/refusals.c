@@ -4,8 +4,8 @@
 #include "gateway/access/audit_log.h"
 #include "gateway/serve/server_private.h"
 
-/* Somebody who is known, or had a ticket, and may not have this. Tokens that are refused have a
- * line of their own, and who has shown nothing has none. */
+/* Whether a refusal is logged for auditors: the client is known, or had a ticket, and is not
+ * permitted. Refused tokens have log lines of their own, and anonymous clients have none. */
 static bool is_for_auditors(const struct http_refusal *refusal)
 {
     return refusal->status == 403 || strcmp(refusal->code, "invalid_ticket") == 0;

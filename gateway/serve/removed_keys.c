@@ -1,9 +1,9 @@
 /* removed_keys.c - a look at the keys once a second, or less where the time is short; while keys
  * are gone, a walk over the streams at each look.
  *
- * Which of the first second a stream belongs to, and which of the last, says where it lies in
- * memory. The walk that begins when the spread is over ends all that are left, and the keys are
- * forgotten when it is done. Costs nothing while no key is gone but the look. */
+ * The address of a stream in memory decides when within the time span it is ended. The walk that
+ * begins at the end of the span ends all that are left, after which the keys are forgotten. While
+ * no key is removed only the check costs time. */
 #include "gateway/serve/removed_keys.h"
 
 #include <string.h>
@@ -20,16 +20,16 @@ enum { LOOK_MS = 1000, LOOKS = 4, LEAST_MS = 50, ENDING_MS = 200 };
 
 struct removed_keys {
     uv_timer_t timer;
-    struct removed_keys_rules rules; /* no policy: not yet */
+    struct removed_keys_rules rules; /* without a policy: not yet set */
     struct key_board *board;
     struct key_roll *roll;
     struct stream_walk *walk;
     bool tells;
     unsigned gone;
-    uint64_t walk_ms; /* when the walk began that is under way; 0: none is */
+    uint64_t walk_ms; /* when the current walk began; 0: there is none */
 };
 
-/* --- when keys were known ------------------------------------------------------------------ */
+/* --- when keys were last known ------------------------------------------------------------- */
 
 static bool is_of(const struct key_source *source, const char *issuer)
 {
@@ -39,7 +39,7 @@ static bool is_of(const struct key_source *source, const char *issuer)
     return strcmp(name, issuer) == 0;
 }
 
-/* Of several sets all must have been got. */
+/* If there are several sets all must have been received. */
 static uint64_t known_ms(void *context, const char *issuer, uint64_t now_ms)
 {
     const struct removed_keys *removed = context;
@@ -88,7 +88,7 @@ static void on_walked(void *context, size_t ended)
     removed->walk_ms = 0;
 }
 
-/* --- looking ------------------------------------------------------------------------------- */
+/* --- checking ------------------------------------------------------------------------------ */
 
 static unsigned look(struct removed_keys *removed, uint64_t now_ms)
 {
@@ -132,7 +132,7 @@ static void on_timer(uv_timer_t *timer)
     uv_timer_start(timer, on_timer, rest_ms(removed), 0);
 }
 
-/* --- beginning and end --------------------------------------------------------------------- */
+/* --- creating and freeing ------------------------------------------------------------------ */
 
 struct removed_keys *removed_keys_new(uv_loop_t *loop, struct streams *streams,
                                       struct key_board *board, bool tells)

@@ -1,9 +1,9 @@
-/* routes.c - where a request goes: to the streams, to the API, or to the other endpoints.
+/* routes.c - dispatches requests to the streams, the API, or the other endpoints.
  *
- * The token comes first: a request whose body has not come yet is asked for it before a byte of the
- * body is read, so that a stranger cannot make the server keep anything. Who crosses origins in a
- * browser is told by headers on every answer whether the page may read it. How much whoever asks
- * has used is judged where the token is read; what that needs to know hangs in the request. */
+ * The token is checked first: if the body of a request has not arrived yet, before a byte of it is
+ * read, so that clients without a token cannot make the server store anything. For cross-origin
+ * requests of browsers, headers on every response say whether the page may read it. Usage limits
+ * are applied where the token is checked; what they need is attached to the request. */
 #include <errno.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ static int refuse_method(const char *allow, struct http_refusal *refusal)
     return -EPROTO;
 }
 
-/* Where POST is taken, a body must say how long it is; elsewhere the method is what is wrong. */
+/* If POST is valid at this path, a body needs a length; otherwise the method is what is wrong. */
 static int refuse_length(struct http_refusal *refusal)
 {
     return http_refuse(refusal, 411, "length_required", NULL,
@@ -49,9 +49,9 @@ static int refuse_draining(struct http_refusal *refusal)
     return -EPROTO;
 }
 
-/* --- other origins --- */
+/* --- cross-origin requests --- */
 
-/* Header lines that tell a browser whether the page may read the answer. */
+/* Appends headers that tell a browser whether the page may read the response. */
 static void append_cors(const struct server *server, const struct http_request *request,
                         struct buffer *headers)
 {
@@ -70,8 +70,8 @@ static void append_cors(const struct server *server, const struct http_request *
         buffer_append_str(headers, "Access-Control-Allow-Credentials: true\r\n");
 }
 
-/* What a path allows, for browsers that ask before they cross origins and whoever else asks. Any
- * header is allowed that the page wants to send: what is not known here counts for nothing. */
+/* Answers OPTIONS, for browsers before a cross-origin request and for other clients. Any header is
+ * allowed; unknown ones are ignored. */
 static void answer_options(struct http_connection *connection, const struct http_request *request,
                            const char *methods)
 {
@@ -205,7 +205,7 @@ static bool is_estimate(const struct http_request *request)
     return sl_slice_is(request->path, ESTIMATE_PATH);
 }
 
-/* What the streams answer beside streams. */
+/* Requests that the streams answer, but which are not streams. */
 static bool is_asked(const struct http_request *request)
 {
     return is_estimate(request) || sl_slice_is(request->path, TICKETS_PATH);
@@ -231,7 +231,7 @@ static void begin_asked(struct server *server, struct http_connection *connectio
         server_refuse(server, connection, &refusal);
 }
 
-/* --- what has been used --- */
+/* --- usage --- */
 
 static bool is_usage(const struct http_request *request)
 {
@@ -257,7 +257,7 @@ static void begin_usage(struct server *server, struct http_connection *connectio
 /* --- dialects --- */
 
 struct dialect_match {
-    const struct dialect *dialect; /* NULL: the path is none of theirs */
+    const struct dialect *dialect; /* NULL: not a path of a dialect */
     const struct dialect_route *route;
 };
 
@@ -269,7 +269,7 @@ static struct dialect_match find_dialect(const struct server *server, struct sl_
     return match;
 }
 
-/* 4 or 16 bytes; empty: a unix socket. */
+/* 4 or 16 bytes; empty: a Unix socket. */
 static bool is_loopback(struct sl_slice address)
 {
     static const char v6[16] = {[15] = 1};
@@ -279,7 +279,7 @@ static bool is_loopback(struct sl_slice address)
     return address.size == 0 || address.data[0] == 127;
 }
 
-/* Nobody else reads it. */
+/* Whether nobody else can read the request. */
 static bool is_private(const struct server *server, const struct http_connection *connection)
 {
     char room[WIRE_ADDRESS_SIZE];
@@ -343,7 +343,7 @@ static int answer_in(struct server *server, struct http_connection *connection,
     return r;
 }
 
-/* 0; -EPROTO: what is asked for in this way is none of the route's. */
+/* 0; -EPROTO: the route does not support this kind of request. */
 static int check_way(const struct server *server, const struct dialect_route *route,
                      const struct http_head *head, struct http_refusal *refusal)
 {
@@ -459,9 +459,9 @@ static void route(struct server *server, struct http_connection *connection,
     }
 }
 
-/* --- how much is asked --- */
+/* --- usage limits --- */
 
-/* Of what needs no token nobody asks. */
+/* Requests that need no token are not limited. */
 static enum use_asks asks_of(const struct dialect_match *match, const struct http_request *request)
 {
     enum stream_kind kind;
@@ -474,7 +474,7 @@ static enum use_asks asks_of(const struct dialect_match *match, const struct htt
                                                                  : USE_ASKS_LATER;
 }
 
-/* `room` outlives the check. */
+/* `room` must outlive the check. */
 static struct use_check use_check_of(const struct server *server,
                                      struct http_connection *connection,
                                      const struct dialect *dialect, enum use_asks asks,
@@ -516,7 +516,7 @@ static void handle(void *owner, struct http_connection *connection, const struct
     count_use_refused(server, &check);
 }
 
-/* --- before a body is read --- */
+/* --- checks before a body is read --- */
 
 static int check_body(struct server *server, struct http_connection *connection,
                       const struct http_head *head, struct http_refusal *refusal,

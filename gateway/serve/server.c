@@ -1,8 +1,8 @@
-/* server.c - the parts of a worker's front, put together, drained and closed.
+/* server.c - the front of a worker: creates, drains and closes its parts.
  *
- * What was put off in a turn of the loop happens at its end, before the loop waits: first delivery
- * sends what it has gathered, then connections and streams that have something to do get their
- * turn. While the server drains, it looks at the end of each turn whether anybody is left. */
+ * Tasks that were scheduled in a turn of the loop run at its end, before the loop waits: first
+ * delivery sends what it has gathered, then connections and streams with something to do get their
+ * turn. While the server drains, it checks at the end of each turn whether any clients are left. */
 #include "gateway/serve/server.h"
 
 #include <assert.h>
@@ -36,8 +36,8 @@ static void on_turn_end(uv_prepare_t *prepare)
         drain_done(server);
 }
 
-/* A queue may be empty at last because the socket took it, or the log was read to its end, or the
- * reader's lists are known: looking at all of them now and then is simpler than being told. */
+/* A queue may become empty because the socket took it, the log was read to its end, or the reader's
+ * lists are known: polling all of them regularly is simpler than notifications. */
 static void on_drain_look(uv_timer_t *timer)
 {
     struct server *server = timer->data;
@@ -72,7 +72,7 @@ void server_drain(struct server *server, uint64_t timeout_ms, bool has_successor
                    timeout_ms < DRAIN_LOOK_MS ? timeout_ms : DRAIN_LOOK_MS, DRAIN_LOOK_MS);
 }
 
-/* --- building it --- */
+/* --- creating --- */
 
 static void on_accepted(void *owner, int fd)
 {
@@ -237,7 +237,7 @@ void server_set_ready(struct server *server, bool ready)
     streams_set_ready(server->streams, ready);
 }
 
-/* --- closing it --- */
+/* --- closing --- */
 
 static void free_handle(uv_handle_t *handle)
 {

@@ -1,4 +1,4 @@
-/* gateway/serve/server_private.h - inside serve: what a server is made of. */
+/* gateway/serve/server_private.h - internal to serve: the parts of a server. */
 #pragma once
 
 #include "base/buffer.h"
@@ -41,36 +41,36 @@ extern const struct http_handler server_handler;
 
 /* --- refusals.c --- */
 
-/* Counts a refusal, logs it at a bounded rate, and writes what is for auditors to their file. */
+/* Counts a refusal, logs it at a limited rate, and writes audit events to their file. */
 void server_count_refusal(struct server *server, const struct http_connection *connection,
                           const struct http_refusal *refusal);
-/* The same, and answers with it. */
+/* The same, and sends the refusal. */
 void server_refuse(struct server *server, struct http_connection *connection,
                    const struct http_refusal *refusal);
-/* The client is not told what was wrong with its token: so the log must say it. */
+/* Clients are not told what was wrong with their token, so the log must say it. */
 void server_count_token_fault(struct server *server, const struct http_connection *connection,
                               enum token_fault fault);
 
-/* An administrator has done, or tried to do, this. */
+/* Audits an action, or attempted action, of an administrator. */
 void server_audit_admin(struct server *server, const struct http_connection *connection,
                         const struct api_act *act, int status);
 
 /* --- usage.c --- */
 
-/* GET /v1/usage. 0: it is answered; -EPROTO: *refusal, and *ret_fault for log and metrics. */
+/* GET /v1/usage. 0: answered; -EPROTO: *refusal, and *ret_fault for log and metrics. */
 int usage_answer(struct server *server, struct http_connection *connection,
                  const struct http_request *request, struct http_refusal *refusal,
                  enum token_fault *ret_fault);
 
 /* --- endpoints.c --- */
 
-/* Answers what is no stream and no API: endpoints for operators, the files of the dashboard, or
- * that there is nothing. */
+/* Answers requests that are neither streams nor API: endpoints for operators, the files of the
+ * dashboard, or 404. */
 void endpoints_answer(struct server *server, struct http_connection *connection,
                       const struct http_request *request);
-/* -EPROTO: *refusal says that there is nothing, and what may have been meant. */
+/* -EPROTO: *refusal says that there is nothing at this path, and what may have been meant. */
 int endpoints_refuse_path(const struct server *server, const struct http_connection *connection,
                           struct sl_slice path, struct http_refusal *refusal);
-/* What there is at this path does not take a body. Fills *refusal, returns -EPROTO. */
+/* Fills *refusal: this path does not take a body. Returns -EPROTO. */
 int endpoints_refuse_body(struct server *server, struct http_connection *connection,
                           const struct http_request *request, struct http_refusal *refusal);

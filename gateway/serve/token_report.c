@@ -22,7 +22,7 @@ static struct sl_slice read_token(char *room, size_t size)
 
 int token_report(const struct config *config, struct failure *reterr)
 {
-    char room[2 * TOKEN_MAX_BYTES]; /* longer ones are too long either way */
+    char room[2 * TOKEN_MAX_BYTES]; /* a longer text is too long in any case */
     struct buffer words = BUFFER_INIT;
     struct front_config front = {.metrics = NULL};
     enum token_fault fault;

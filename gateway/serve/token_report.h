@@ -1,10 +1,11 @@
-/* gateway/serve/token_report.h - sluiced --check-token: what would be said of a token, by the
- * settings, without serving anybody. `sluice token check` runs it. */
+/* gateway/serve/token_report.h - sluiced --check-token: explains a token by the settings, without
+ * serving. `sluice token check` runs it. */
 #pragma once
 
 #include "base/failure.h"
 #include "gateway/config/config.h"
 
-/* Reads the token from standard input, white space around it aside, and prints the verdict. 0: it is
- * good; -EACCES: it is refused; another errno: the settings are wrong. *reterr is set but for 0. */
+/* Reads the token from standard input, ignoring white space around it, and prints the verdict. 0:
+ * valid; -EACCES: refused; another errno: the settings are invalid. *reterr is set unless 0 is
+ * returned. */
 int token_report(const struct config *config, struct failure *reterr);

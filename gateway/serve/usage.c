@@ -1,8 +1,8 @@
-/* usage.c - GET /v1/usage: what the asking subject may use, and has used, here and everywhere.
+/* usage.c - GET /v1/usage: the limits and use of the requesting subject, here and at all gateways.
  *
- * Answered from the account that this gateway has, as far as the others have told. One that it has
- * not heard of yet is asked for, and known a second later. Who has the scope admin may ask for any
- * subject; of its tokens nothing is known, so the limits are the server's then. */
+ * Answered from the account of this gateway, as far as the others have reported. An account that it
+ * does not know yet is requested, and known a second later. A token with the scope admin may ask
+ * for any subject; its tokens are unknown, so the limits are those of the server. */
 #include <errno.h>
 #include <inttypes.h>
 
@@ -53,7 +53,7 @@ static void append_rate(struct buffer *json, enum use use, const struct use_limi
 {
     double level = state->levels[use];
 
-    buffer_append_str(json, "\"here\":null"); /* a level is that of all */
+    buffer_append_str(json, "\"here\":null"); /* levels are those of all gateways */
     append_use(json, use, limits, (uint64_t)level + (level > (double)(uint64_t)level),
                state->empty_ms[use]);
 }
@@ -80,7 +80,7 @@ static void print(const struct use_state *state, const struct use_limits *limits
     buffer_append_str(json, "]}\n");
 }
 
-/* What is asked for: by the token, or by `sub`. */
+/* The subject: that of the token, or `sub`. */
 static int choose(const struct token *token, struct sl_slice sub, struct use_whose *ret_whose,
                   struct http_refusal *refusal)
 {

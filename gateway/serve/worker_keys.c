@@ -1,7 +1,7 @@
-/* worker_keys.c - puts the parts together, and gives them each new policy.
+/* worker_keys.c - creates the parts, and passes each new policy to them.
  *
- * The policy and the sources belong to the front, which replaces both when the settings are read
- * again; nothing here outlives the turn of the loop in which that happens. */
+ * The policy and the sources belong to the front, which replaces both when the settings are
+ * reloaded; nothing here refers to the old ones after that turn of the loop. */
 #include "gateway/serve/worker_keys.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ struct worker_keys {
     struct removed_keys *removed; /* NULL: there are no streams yet */
 };
 
-/* A set that was fetched may have it by now. */
+/* A fetched set may contain it by now. */
 static void on_unknown_key(void *context, const char *issuer)
 {
     const struct worker_keys *keys = context;
@@ -59,8 +59,8 @@ int worker_keys_renew(struct worker_keys *keys)
 
 int worker_keys_watch_streams(struct worker_keys *keys, struct streams *streams)
 {
-    keys->removed = removed_keys_new(keys->settings.loop, streams, keys->settings.board,
-                                     keys->settings.tells);
+    keys->removed =
+        removed_keys_new(keys->settings.loop, streams, keys->settings.board, keys->settings.tells);
     watch_removed(keys);
     return keys->removed ? 0 : -ENOMEM;
 }

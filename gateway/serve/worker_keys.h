@@ -1,7 +1,7 @@
-/* gateway/serve/worker_keys.h - what a worker does about keys that come and go.
+/* gateway/serve/worker_keys.h - what a worker does when keys appear or disappear.
  *
- * It watches the files of key sets (key_watch.h), has a set fetched when a token names a key that
- * nobody knows (front/key_board.h), and ends streams whose key is gone (removed_keys.h). */
+ * It watches the files of key sets (key_watch.h), requests a set when a token names an unknown key
+ * (front/key_board.h), and ends streams whose key was removed (removed_keys.h). */
 #pragma once
 
 #include <uv.h>
@@ -20,18 +20,18 @@ struct worker_keys_settings {
     const struct front_config *front;
     struct key_board *board;
     struct metrics *metrics;
-    bool tells; /* what all find out: in the log, and as the health of the keys */
+    bool tells; /* reports for all workers: in the log, and as the health of the keys */
 };
 
 /* NULL: out of memory. */
 struct worker_keys *worker_keys_new(const struct worker_keys_settings *settings);
 
-/* Once there are streams. 0; -ENOMEM. */
+/* To be called when there are streams. 0; -ENOMEM. */
 int worker_keys_watch_streams(struct worker_keys *keys, struct streams *streams);
 
-/* front_config_read() was called, and was good: its policy is another one. 0; -ENOMEM: the files of
- * sets are not watched any more. */
+/* Must be called after a successful front_config_read(), because its policy is a new one. 0;
+ * -ENOMEM: the set files are no longer watched. */
 int worker_keys_renew(struct worker_keys *keys);
 
-/* Before the streams are closed. The loop must run once more to let go of the handles. */
+/* Call it before the streams are closed. The loop must run once more to close the handles. */
 void worker_keys_free(struct worker_keys *keys);
