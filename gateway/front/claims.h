@@ -29,8 +29,7 @@ struct claim_rules {
 };
 
 /* For the issuer configured by the options. */
-#define CLAIM_RULES_OWN                                                                            \
-    ((struct claim_rules){.allowed_scopes = ~0U, .leeway_s = TOKEN_LEEWAY_S})
+#define CLAIM_RULES_OWN ((struct claim_rules){.allowed_scopes = ~0U, .leeway_s = TOKEN_LEEWAY_S})
 
 /* The scopes named in a text; *ret_unknown, which may be NULL, is set if it names others. */
 unsigned claims_scopes(struct sl_slice text, bool *ret_unknown);
