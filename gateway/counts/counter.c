@@ -39,6 +39,7 @@ struct counter {
     unsigned to_tell_of;                   /* of trends: the kind that the bucket closes next */
     uint64_t silent_until;                 /* of trends nothing is told up to this id; else 0 */
     struct sl_cursor had;                  /* of what is picked nothing up to there is told */
+    struct sl_cursor passed;               /* unless it is behind this */
     uint64_t until;                        /* of what is picked; 0: no end */
     uint64_t told_to;        /* who was told all but that has everything up to this id */
     struct ranges gaps;      /* what is missing */
@@ -207,7 +208,7 @@ static struct counter *new_from(const struct count_question *question, uint64_t 
         return NULL;
     counter->question = *question;
     counter->kind = question->pick.posts > 0 ? PICKS : question->trends.window_ms ? TRENDS : COUNTS;
-    counter->had = *had;
+    counter->had = counter->passed = *had;
     counter->until = until;
     if (has_trends(counter) && begin_trends(counter, from, &start_ms) < 0) {
         counter_free(counter);
@@ -225,19 +226,25 @@ struct counter *counter_new(const struct count_question *question, const struct 
     return new_from(question, lowest_id(had) + 1, had, until);
 }
 
-static struct counter *pick_again(const struct counter *counter, const struct sl_cursor *had)
+static struct counter *pick_again(const struct counter *counter, const struct sl_cursor *had,
+                                  const struct sl_cursor *passed)
 {
-    return counter_new(&counter->question, had->id < counter->had.id ? &counter->had : had,
-                       counter->until);
+    struct counter *again = counter_new(
+        &counter->question, had->id < counter->had.id ? &counter->had : had, counter->until);
+
+    if (again && had->id >= counter->had.id)
+        again->passed = *passed;
+    return again;
 }
 
-struct counter *counter_new_again(const struct counter *counter, const struct sl_cursor *had)
+struct counter *counter_new_again(const struct counter *counter, const struct sl_cursor *had,
+                                  const struct sl_cursor *passed)
 {
     uint64_t from = counter_retell_from(counter);
     struct counter *again;
 
     if (picks(counter))
-        return pick_again(counter, had);
+        return pick_again(counter, had, passed);
     if (from == 0 || from > had->id)
         from = had->id + 1;
     if (from <= counter->silent_until)
@@ -288,11 +295,18 @@ static void note(struct counter *counter, uint64_t first, uint64_t last)
 
 /* --- what is picked --- */
 
-static int tell_event(struct counter *counter, struct event *event, uint64_t id, uint64_t skipped)
+static int tell_event(struct counter *counter, struct event *event, uint64_t id, uint64_t skipped,
+                      struct sl_slice tail)
 {
     struct told told = {.event = event, .id = id, .skipped = skipped};
 
-    return event ? told_list_append(&counter->to_tell, &told) : -ENOMEM;
+    if (!event)
+        return -ENOMEM;
+    if (told_set_tail(&told, tail) < 0) {
+        told_done(&told);
+        return -ENOMEM;
+    }
+    return told_list_append(&counter->to_tell, &told);
 }
 
 /* `stray` NULL: they are those of a bucket that ends with `id`. */
@@ -311,32 +325,40 @@ static int tell_skipped(struct counter *counter, uint64_t id, uint64_t count,
         return -ENOMEM;
     if (stray) {
         event->is_late = true;
+        event->late_to = stray->id;
         event->sequence = stray->sequence;
     } else {
         event->id = id;
     }
-    return tell_event(counter, event, event->id, count);
+    return tell_event(counter, event, event->id, count, SL_SLICE_NONE);
 }
 
-/* Its bucket is over, or it has none: what it is tells no cursor. */
-static int add_stray(struct counter *counter, struct event *event)
+/* For who stands at `cursor`, behind the event: what it is tells no cursor. NULL: out of memory. */
+static struct event *as_late(struct event *event, const struct sl_cursor *cursor)
+{
+    struct event *copy = event_copy_with_cursor(event, cursor, true);
+
+    if (!copy)
+        return NULL;
+    copy->late_to = copy->id;
+    copy->id = 0;
+    return copy;
+}
+
+/* Its bucket is over, or it has none. */
+static int add_stray(struct counter *counter, struct event *event, struct sl_slice tail)
 {
     const struct sl_cursor cursor = {.id = counter->told_to};
-    struct event *copy;
 
     if (event->kind == EVENT_POST)
         return tell_skipped(counter, counter->told_to, 1, event);
-    if (!event->id)
-        return tell_event(counter, event_ref(event), 0, 0);
-    copy = event_copy_with_cursor(event, &cursor, true);
-    if (copy)
-        copy->id = 0;
-    return tell_event(counter, copy, 0, 0);
+    return tell_event(counter, event->id ? as_late(event, &cursor) : event_ref(event), 0, 0, tail);
 }
 
 static int add_to_picks(struct counter *counter, struct event *event, struct sl_slice tail)
 {
-    bool is_had = event->id <= sl_cursor_of_shard(&counter->had, event->shard);
+    bool is_had = event->id <= sl_cursor_of_shard(&counter->had, event->shard) &&
+                  event->id <= sl_cursor_of_shard(&counter->passed, event->shard);
 
     if (!told_list_is_empty(&counter->to_tell))
         return -EAGAIN;
@@ -344,7 +366,8 @@ static int add_to_picks(struct counter *counter, struct event *event, struct sl_
     if (counter->question.pick.behind && event->id <= counter->question.pick.behind)
         return 0;
     if (event->id < counter->open_first) /* who was ahead of us has had it */
-        return is_had && event->id ? 0 : add_stray(counter, event);
+        if (event->id < counter->open_first)
+            return is_had && event->id ? 0 : add_stray(counter, event, tail);
     return pick_bucket_add(&counter->picks, &counter->question.pick, event, tail, is_had,
                            &counter->to_tell);
 }
@@ -359,15 +382,39 @@ static int close_picks(struct counter *counter)
     return skipped > 0 ? tell_skipped(counter, open, skipped, NULL) : 0;
 }
 
-/* Others may have been given it late, or say with it where they stand. 0; -ENOMEM. */
-static int put_in_place(struct told *told)
+/* The client that came with a longer cursor has this of the shard, too. */
+static void note_had(struct counter *counter, const struct event *event)
 {
-    const struct sl_cursor cursor = {.id = told->id};
+    const struct sl_cursor before = counter->had;
+    struct sl_cursor had = {.id = before.id};
+
+    for (uint32_t i = 0; i < before.group_count; i++) {
+        for (uint64_t rest = before.groups[i].shards; rest; rest &= rest - 1) {
+            uint32_t shard = (uint32_t)__builtin_ctzll(rest);
+
+            sl_cursor_lower(&had, shard, shard == event->shard ? event->id : before.groups[i].low);
+        }
+    }
+    counter->had = had;
+}
+
+/* Others may have been given it late, or say with it where they stand. `before`: where the client
+ * does. 0; -ENOMEM. */
+static int put_in_place(struct counter *counter, const struct sl_cursor *before, struct told *told)
+{
+    bool is_late = picks(counter) && told->id && told->id < before->id;
+    struct sl_cursor cursor = {.id = told->id};
     struct event *event = told->event, *copy;
 
-    if (!told->id || (!event->cursor && !event->is_late))
+    if (!told->id || event->kind == EVENT_SKIPPED ||
+        (!event->cursor && !event->is_late && !is_late))
         return 0;
-    copy = event_copy_with_cursor(event, &cursor, false);
+    if (is_late) {
+        note_had(counter, event);
+        cursor = counter_cursor(counter);
+        told->id = 0;
+    }
+    copy = is_late ? as_late(event, &cursor) : event_copy_with_cursor(event, &cursor, false);
     if (!copy)
         return -ENOMEM;
     event_unref(event);
@@ -532,7 +579,7 @@ static int tell_kind(struct counter *counter, enum trend_of of, uint64_t id, siz
     if (id <= counter->silent_until)
         return 0;
     r = trends_survey(counter->trends[of], end_ms, work);
-    return r ? r : tell_event(counter, tell_trends(counter, of, id), id, 0);
+    return r ? r : tell_event(counter, tell_trends(counter, of, id), id, 0, SL_SLICE_NONE);
 }
 
 /* The bucket's id is the last message's; who has some of them goes on with the next. 0; 1: not yet;
@@ -566,7 +613,7 @@ static int close_counted(struct counter *counter, size_t *work)
         return 0;
     if (has_trends(counter))
         return id > counter->silent_until ? tell_all_trends(counter, work) : 0;
-    return tell_event(counter, tell(counter, false), id, 0);
+    return tell_event(counter, tell(counter, false), id, 0, SL_SLICE_NONE);
 }
 
 int counter_close(struct counter *counter, uint64_t id, size_t *work)
@@ -595,7 +642,7 @@ int counter_next(struct counter *counter, struct told *ret_told, struct sl_curso
     *ret_before = counter_cursor(counter);
     if (!told_list_take(&counter->to_tell, ret_told))
         return 0;
-    if (put_in_place(ret_told) < 0) {
+    if (put_in_place(counter, ret_before, ret_told) < 0) {
         told_done(ret_told);
         return -ENOMEM;
     }

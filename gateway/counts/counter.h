@@ -34,8 +34,11 @@ struct counter *counter_new(const struct count_question *question, const struct 
                             uint64_t until);
 /* One that counts again: from the first bucket of `counter` that must be, or from the one behind
  * `had`, where its client stands, if that is sooner. What was told before is told again, as a
- * revision, where something was noted; of what is picked nothing is. NULL: out of memory. */
-struct counter *counter_new_again(const struct counter *counter, const struct sl_cursor *had);
+ * revision, where something was noted; of what is picked nothing is. `passed`: what had passed when
+ * the client was told all up to `had`; of what is picked, what comes behind that is new to it.
+ * NULL: out of memory. */
+struct counter *counter_new_again(const struct counter *counter, const struct sl_cursor *had,
+                                  const struct sl_cursor *passed);
 void counter_free(struct counter *counter); /* NULL is fine */
 
 /* Of a client that has been told all that there is to tell. */
@@ -62,8 +65,9 @@ void counter_gap(struct counter *counter, uint64_t from, uint64_t to, enum gap_r
  * than one call should: no more is done than `*work` (trends.h), which is lessened. 0; 1: not yet,
  * it is to be called again before anything is added; -ENOMEM: the counter is no good any more. */
 int counter_close(struct counter *counter, uint64_t id, size_t *work);
-/* What is to be told next; `*ret_before`: of who has all before it. The caller ends it with
- * told_done(). 1; 0: nothing is; -ENOMEM. */
+/* What is to be told next; `*ret_before`: of who has all before it. A picked event with a lower id
+ * than something that was told before it says that it is late, and has no id. The caller ends it
+ * with told_done(). 1; 0: nothing is; -ENOMEM. */
 int counter_next(struct counter *counter, struct told *ret_told, struct sl_cursor *ret_before);
 /* What the open bucket has until now. Not of trends. NULL: out of memory. */
 struct event *counter_partial(const struct counter *counter);

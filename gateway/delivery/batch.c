@@ -252,14 +252,17 @@ uint64_t batch_rest(const struct batch *batch, size_t sent,
 
 /* --- one client's own --- */
 
-static struct wrapping *wrapping_new(size_t tail_size)
+/* With room for the tail, and so many bytes before and behind it. */
+static struct wrapping *wrapping_new(size_t before, struct sl_slice tail, size_t behind)
 {
-    struct wrapping *wrapping = mem_alloc(sizeof(*wrapping) + tail_size);
+    size_t size = before + tail.size + behind;
+    struct wrapping *wrapping = mem_alloc(sizeof(*wrapping) + size);
 
-    if (wrapping) {
-        wrapping->open = SL_SLICE_NONE;
-        wrapping->tail_size = (uint32_t)tail_size;
-    }
+    if (!wrapping)
+        return NULL;
+    wrapping->open = SL_SLICE_NONE;
+    wrapping->tail_size = (uint32_t)size;
+    wrapping->said = sl_slice(memcpy(wrapping->tail + before, tail.data, tail.size), tail.size);
     return wrapping;
 }
 
@@ -268,7 +271,7 @@ static struct wrapping *wrapping_new(size_t tail_size)
 static struct wrapping *wrap_deflated(struct sl_slice block, struct sl_slice tail)
 {
     size_t size = BLOCK_STORED_HEAD + tail.size + 2;
-    struct wrapping *wrapping = wrapping_new(size);
+    struct wrapping *wrapping = wrapping_new(BLOCK_STORED_HEAD, tail, 2);
 
     if (!wrapping)
         return NULL;
@@ -276,7 +279,6 @@ static struct wrapping *wrap_deflated(struct sl_slice block, struct sl_slice tai
     wrapping->head_size = (uint8_t)frame_websocket_head(FRAME_OPCODE_DEFLATED_TEXT,
                                                         block.size + size, wrapping->head);
     compressor_stored_head(tail.size + 1, (unsigned char *)wrapping->tail);
-    memcpy(wrapping->tail + BLOCK_STORED_HEAD, tail.data, tail.size);
     memcpy(wrapping->tail + BLOCK_STORED_HEAD + tail.size, "}", 2);
     return wrapping;
 }
@@ -286,7 +288,7 @@ static struct wrapping *wrap_zstd(const struct dictionary *dictionary, const str
                                   struct sl_slice blocks, struct sl_slice tail)
 {
     size_t size = ZSTD_LAST_HEAD + tail.size + 1;
-    struct wrapping *wrapping = wrapping_new(size);
+    struct wrapping *wrapping = wrapping_new(ZSTD_LAST_HEAD, tail, 1);
     unsigned char head[ZSTD_HEAD_MAX];
     size_t head_size, websocket_size;
 
@@ -299,21 +301,19 @@ static struct wrapping *wrap_zstd(const struct dictionary *dictionary, const str
     memcpy(wrapping->head + websocket_size, head, head_size);
     wrapping->head_size = (uint8_t)(websocket_size + head_size);
     zstd_last_head(tail.size + 1, (unsigned char *)wrapping->tail);
-    memcpy(wrapping->tail + ZSTD_LAST_HEAD, tail.data, tail.size);
     wrapping->tail[ZSTD_LAST_HEAD + tail.size] = '}';
     return wrapping;
 }
 
 static struct wrapping *wrap_plain(const struct event *event, struct sl_slice tail)
 {
-    struct wrapping *wrapping = wrapping_new(tail.size);
+    struct wrapping *wrapping = wrapping_new(0, tail, 0);
 
     if (!wrapping)
         return NULL;
     wrapping->head_size = (uint8_t)frame_websocket_head(
         FRAME_OPCODE_TEXT, event->json.size + tail.size, wrapping->head);
     wrapping->end = SL_SLICE("}");
-    memcpy(wrapping->tail, tail.data, tail.size);
     return wrapping;
 }
 
@@ -321,7 +321,7 @@ static struct wrapping *wrap_plain(const struct event *event, struct sl_slice ta
 static struct wrapping *wrap_line(const struct outbox *outbox, const struct event *event,
                                   struct sl_slice tail)
 {
-    struct wrapping *wrapping = wrapping_new(tail.size);
+    struct wrapping *wrapping = wrapping_new(0, tail, 0);
 
     if (!wrapping)
         return NULL;
@@ -330,7 +330,6 @@ static struct wrapping *wrap_line(const struct outbox *outbox, const struct even
         wrapping->head_size = (uint8_t)snprintf((char *)wrapping->head, sizeof(wrapping->head),
                                                 "%zx\r\n", event->json.size + tail.size + 2);
     wrapping->end = outbox->settings.unchunked ? SL_SLICE("}\r\n") : SL_SLICE("}\r\n\r\n");
-    memcpy(wrapping->tail, tail.data, tail.size);
     return wrapping;
 }
 

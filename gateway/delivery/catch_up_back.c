@@ -2,15 +2,13 @@
  * told of what came late, or have been told counts that do not hold any more.
  *
  * They leave the outbox of their lane with what they are owed there. Events the ring has, too; of a
- * lane that counts, or picks, only gaps are kept and what came late for a pick, for the rest comes
- * again. */
+ * lane that counts, or picks, only gaps are kept, what came late for a pick, and the rest of a
+ * window that the client has some of: all else comes again. */
 #include <assert.h>
 #include <errno.h>
 
 #include "base/alloc.h"
 #include "gateway/delivery/catcher.h"
-
-enum { OWED_ONCE = 64 };
 
 /* Posts of any shard may have been left out: of those that it was not owed anything of before,
  * `owed`, it has what had passed then. `message` NULL: it has not been told of them. */
@@ -58,72 +56,168 @@ struct catcher *catcher_take_over(struct catch_up *catch_up, struct lane *lane,
     return catcher;
 }
 
-/* The same for one that is told counts, or that has been told some that do not hold any more: it
- * counts from there on. */
-static struct catcher *take_over_counts(struct catch_up *catch_up, struct lane *lane,
-                                        struct client *client)
-{
-    const struct sl_cursor told = counter_cursor(lane->counter);
-    const struct sl_cursor had = outbox_client_cursor(client, &told);
-    struct catcher *catcher = catcher_new(catch_up, lane, client);
+/* Where a client that leaves a lane that counts goes on by itself, and what it is owed there and
+ * does not find again. Of a pick that is the rest of the window that it has some of: when its posts
+ * are told, the log may have others, which come late. */
+struct hand_over {
+    struct sl_cursor had; /* it counts from there on */
+    uint64_t end;         /* of a pick: what lies up to there is handed over */
+    bool is_within;       /* a window of which it has some */
+    struct told_list owed;
+};
 
-    if (!catcher)
-        return NULL;
-    catcher->counter = counter_new_again(lane->counter, &had);
-    if (!catcher->counter) {
-        mem_free(catcher);
-        return NULL;
-    }
-    catcher_begin_counting(catcher);
-    return catcher;
+/* The event at hand, over which it falls behind, has not passed: it is to come. */
+static bool has_passed(const struct catch_up *catch_up, const struct event *event)
+{
+    return event->sequence < catch_up->passed_to;
 }
 
-/* What the client is owed and is not read again: one reference of the caller's to each. How many;
- * -ENOMEM: too many. */
-static int take_owed_once(const struct catcher *catcher, struct event *taken[static OWED_ONCE])
+static bool is_owed_once(const struct hand_over *hand_over, const struct lane *lane,
+                         const struct event *event)
 {
-    const struct client *client = catcher->client;
+    if (event->gap_to)
+        return true;
+    if (lane_counts(lane))
+        return event->is_late;
+    if (!event->id)
+        return (event_is_for_clients(event) || event->is_late) && event->late_to <= hand_over->end;
+    return hand_over->is_within && event->id <= hand_over->end;
+}
+
+/* One reference of the list's to each. 0; -ENOMEM. */
+static int take_owed(struct hand_over *hand_over, const struct catch_up *catch_up,
+                     const struct lane *lane, const struct client *client)
+{
     const struct event *event;
-    int count = 0;
+    int r = 0;
+
+    for (uint64_t at = client->at; r == 0 && (event = outbox_owed(client, at)); at++) {
+        struct told told = {.id = at};
+        struct sl_cursor head;
+        struct sl_slice tail;
+
+        if (!is_owed_once(hand_over, lane, event) || !has_passed(catch_up, event))
+            continue;
+        outbox_owed_with(client, at, &head, &tail);
+        r = told_set_tail(&told, tail);
+        told.event = event_ref((struct event *)event);
+        told.id = head.id;
+        if (r < 0)
+            told_done(&told);
+        else
+            r = told_list_append(&hand_over->owed, &told);
+    }
+    return r;
+}
+
+/* In the open window: before the first event that is to come. */
+static uint64_t told_of_open(const struct catch_up *catch_up, const struct lane *lane,
+                             const struct client *client)
+{
+    const struct event *event;
 
     for (uint64_t at = client->at; (event = outbox_owed(client, at)); at++) {
-        if (!(event->gap_to || event->is_late) || event->sequence >= catcher->catch_up->passed_to)
+        struct sl_cursor head;
+        struct sl_slice tail;
+
+        if (!event->id || has_passed(catch_up, event))
             continue;
-        if (count == OWED_ONCE)
-            return -ENOMEM;
-        taken[count++] = event_ref((struct event *)event);
+        outbox_owed_with(client, at, &head, &tail);
+        return head.id;
     }
-    return count;
+    return counter_cursor(lane->counter).id;
+}
+
+/* 0; -ENOMEM. */
+static int hand_over(const struct catch_up *catch_up, const struct lane *lane,
+                     const struct client *client, struct hand_over *ret)
+{
+    const struct count_question *question = &lane->question;
+    const struct sl_cursor told = counter_cursor(lane->counter);
+
+    *ret = (struct hand_over){.had = outbox_client_cursor(client, &told)};
+    if (!lane_counts(lane) && !question->pick.behind) {
+        uint64_t window = count_bucket_id(question, ret->had.id + 1);
+
+        ret->end = ret->had.id;
+        ret->is_within = count_bucket_before(question, window) < ret->had.id;
+        if (ret->is_within)
+            ret->end = window;
+        if (ret->is_within && window <= counter_before(lane->counter))
+            ret->had.id = window;
+        else if (ret->is_within)
+            ret->had.id = told_of_open(catch_up, lane, client);
+    }
+    return take_owed(ret, catch_up, lane, client);
+}
+
+/* What had passed of each shard when all that it is handed over was told; what the lane holds has
+ * not been counted there. */
+static struct sl_cursor passed_by(const struct catch_up *catch_up, const struct lane *lane)
+{
+    struct position passed = *catch_up->settings.passed;
+
+    for (size_t i = lane->held.first; i < lane->held.count; i++) {
+        const struct event *event = lane->held.list[i].event;
+
+        if (event->id && position_of_shard(&passed, event->shard) >= event->id)
+            position_lower_shard(&passed, event->shard, event->id - 1);
+    }
+    return position_cursor(&passed);
+}
+
+/* A catcher for one that is told counts, or that has been told some that do not hold any more: it
+ * counts by itself. NULL: out of memory. */
+static struct catcher *take_over_counts(struct catch_up *catch_up, struct lane *lane,
+                                        struct client *client, struct hand_over *ret)
+{
+    const struct sl_cursor passed = passed_by(catch_up, lane);
+    int r = hand_over(catch_up, lane, client, ret);
+    struct catcher *catcher = r == 0 ? catcher_new(catch_up, lane, client) : NULL;
+
+    if (catcher)
+        catcher->counter = counter_new_again(lane->counter, &ret->had, &passed);
+    if (catcher && catcher->counter) {
+        catcher_begin_counting(catcher);
+        return catcher;
+    }
+    mem_free(catcher);
+    told_list_done(&ret->owed);
+    return NULL;
 }
 
 /* From the lane to a catcher of its own. */
-static void begin_counts(struct catcher *catcher)
+static void begin_counts(struct catcher *catcher, struct hand_over *hand_over)
 {
-    const struct sl_cursor before = catcher_cursor(catcher);
-    struct event *taken[OWED_ONCE] = {NULL};
-    int r = take_owed_once(catcher, taken);
+    struct told told;
+    int r = 0;
 
     catcher_start(catcher);
-    for (size_t i = 0; i < OWED_ONCE && taken[i]; i++) {
-        r = r < 0 ? r : outbox_append(&catcher->outbox, taken[i], &before, SL_SLICE_NONE, 0);
-        event_unref(taken[i]);
+    while (told_list_take(&hand_over->owed, &told)) {
+        const struct sl_cursor head = {.id = told.id};
+
+        if (r == 0)
+            r = outbox_append(&catcher->outbox, told.event, &head, told_tail(&told), 0);
+        told_done(&told);
     }
+    told_list_done(&hand_over->owed);
     if (r < 0)
         catcher_evict(catcher, DISCONNECT_INTERNAL);
 }
 
 int catch_up_fall(struct catch_up *catch_up, struct lane *lane, struct client *client)
 {
+    struct hand_over hand_over;
     struct catcher *catcher;
 
     assert(outbox_owed(client, client->at)); /* else it would not be behind */
-    catcher = lane->counter ? take_over_counts(catch_up, lane, client)
+    catcher = lane->counter ? take_over_counts(catch_up, lane, client, &hand_over)
                             : catcher_take_over(catch_up, lane, client, 0);
     if (!catcher)
         return -ENOMEM;
     catcher->has_fallen = true;
     if (catcher->counter)
-        begin_counts(catcher);
+        begin_counts(catcher, &hand_over);
     else
         catcher_start(catcher);
     if (catcher->state != CATCHER_LEAVES)
@@ -150,14 +244,15 @@ void catch_up_recount(struct lane *lane)
 void catch_up_count_again(struct catch_up *catch_up, struct lane *lane, struct client *client)
 {
     bool is_behind = client->state == CLIENT_BEHIND;
-    struct catcher *catcher = take_over_counts(catch_up, lane, client);
+    struct hand_over hand_over;
+    struct catcher *catcher = take_over_counts(catch_up, lane, client, &hand_over);
 
     if (!catcher) {
         outbox_set_aside(client);
         client->transport->evict(client, DISCONNECT_INTERNAL);
         return;
     }
-    begin_counts(catcher);
+    begin_counts(catcher, &hand_over);
     if (catcher->state != CATCHER_LEAVES)
         catcher_enter(catcher, is_behind ? CATCHER_WAITS_FOR_SOCKET : CATCHER_RUNS);
 }
@@ -173,13 +268,15 @@ static void go_back_to_mark(void *owner, struct client *client)
     const struct mark_visit *visit = owner;
     const struct event *mark = visit->mark;
     bool is_behind = client->state == CLIENT_BEHIND;
+    struct hand_over hand_over;
     struct catcher *catcher;
+    uint64_t to;
 
-    if (client->came_with <= mark->late_from || client->came_with > mark->late_to ||
-        client->told_late >> mark->shard & 1)
+    if (client->told_late >> mark->shard & 1 ||
+        !catch_up_claims(visit->lane, client->came_with, mark->late_from, mark->late_to, &to))
         return;
     catcher = visit->lane->counter
-                  ? take_over_counts(visit->catch_up, visit->lane, client)
+                  ? take_over_counts(visit->catch_up, visit->lane, client, &hand_over)
                   : catcher_take_over(visit->catch_up, visit->lane, client, mark->sequence);
     if (!catcher) {
         outbox_set_aside(client);
@@ -189,7 +286,7 @@ static void go_back_to_mark(void *owner, struct client *client)
     catcher->has_come = true;
     catcher->had = (struct sl_cursor){.id = client->came_with};
     if (catcher->counter)
-        begin_counts(catcher);
+        begin_counts(catcher, &hand_over);
     else
         catcher_start(catcher);
     if (catcher->state == CATCHER_LEAVES)

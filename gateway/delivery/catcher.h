@@ -73,8 +73,8 @@ struct catcher {
     uint64_t came_after;      /* the number of the last batch that was asked for before it came */
     struct left_out left_out; /* what its lane leaves out; told at the end of each step */
     struct counter *counter;  /* of a lane that counts; else NULL */
-    uint64_t counts_from;     /* it has counted nothing at or below */
-    uint64_t close_to;        /* its buckets with ids below this one can be closed */
+    struct position counts_from; /* it has counted nothing at or below, and all that has passed */
+    uint64_t close_to;           /* its buckets with ids below this one can be closed */
     /* What it counts comes from the logs, as far as that had passed when this was the next sequence
      * of the ring, and then from there. */
     uint64_t seam[SL_SHARDS_MAX], seam_sequence;
@@ -135,6 +135,11 @@ void catcher_skip_to_head(struct catcher *catcher);
 /* Events of the shard with ids in (from, to] have come late, or may: tells it if its cursor claims
  * them. 0; -ENOMEM. */
 int catcher_tell_late(struct catcher *catcher, uint32_t shard, uint64_t from, uint64_t to);
+/* Does the cursor `had` of a client of the lane say something of what lies behind `from`, up to
+ * `to`? Where the lane counts, or picks, it says something of the whole bucket. *ret_to: up to
+ * where it does. */
+bool catch_up_claims(const struct lane *lane, uint64_t had, uint64_t from, uint64_t to,
+                     uint64_t *ret_to);
 /* Who has `passed` lacks something of shards that are behind: tells it, once for each, if its
  * cursor claims that. 0; -ENOMEM. */
 int catcher_tell_behind(struct catcher *catcher, const struct sl_cursor *passed);

@@ -14,11 +14,15 @@ enum {
     STEP_WORK = 2048, /* of closing one, in units of trends.h: some tenths of a millisecond */
 };
 
-/* The event at hand, over which it may have fallen behind, has not passed: it is to come. */
+/* The event at hand, over which it may have fallen behind, has not passed: it is to come. What of a
+ * shard that was behind comes late is counted, however low its id is: from the ring, or from the
+ * log, when it has left that. */
 static void take_seam(struct catcher *catcher)
 {
     const struct catch_up *catch_up = catcher->catch_up;
 
+    for (uint32_t shard = 0; shard < catch_up->ring->shards; shard++)
+        position_lower_shard(&catcher->counts_from, shard, catch_up->ring->passed[shard]);
     memcpy(catcher->seam, catch_up->ring->passed, sizeof(catcher->seam));
     catcher->seam_sequence = catcher->sequence = catch_up->passed_to;
     catcher->in_ring = false;
@@ -34,7 +38,7 @@ void catcher_begin_counting(struct catcher *catcher)
     catcher->rewound = (struct gap){0};
     catcher->is_unsure = false;
     catcher->close_to = 0;
-    catcher->counts_from = before.id;
+    position_set(&catcher->counts_from, &before);
     take_seam(catcher);
 }
 
@@ -50,7 +54,7 @@ int catcher_count_from(struct catcher *catcher, const struct sl_cursor *cursor)
 int catcher_count_again(struct catcher *catcher)
 {
     const struct sl_cursor had = counter_cursor(catcher->counter);
-    struct counter *again = counter_new_again(catcher->counter, &had);
+    struct counter *again = counter_new_again(catcher->counter, &had, &had);
 
     if (!again)
         return -ENOMEM;

@@ -21,7 +21,7 @@ enum {
 
 uint64_t catcher_at_shard(const struct catcher *catcher, uint32_t shard)
 {
-    return catcher->counter ? catcher->counts_from : position_of_shard(&catcher->at, shard);
+    return position_of_shard(catcher->counter ? &catcher->counts_from : &catcher->at, shard);
 }
 
 uint64_t catcher_had_of_shard(const struct catcher *catcher, uint32_t shard)
@@ -246,18 +246,32 @@ static bool knows_what_it_has(const struct catcher *catcher, uint32_t shard)
     return had < catcher->had.id && (sl_id_shard(had) == shard || (had + 1) % SL_ID_PER_MS == 0);
 }
 
+bool catch_up_claims(const struct lane *lane, uint64_t had, uint64_t from, uint64_t to,
+                     uint64_t *ret_to)
+{
+    uint64_t begin = had;
+
+    *ret_to = had;
+    if (lane->question.bucket_ms && !lane->question.pick.behind && had > 0) {
+        begin = count_bucket_before(&lane->question, had) + 1;
+        *ret_to = count_bucket_id(&lane->question, had);
+    }
+    return *ret_to > from && begin <= to;
+}
+
 int catcher_tell_late(struct catcher *catcher, uint32_t shard, uint64_t from, uint64_t to)
 {
-    uint64_t had = sl_cursor_of_shard(&catcher->had, shard);
+    uint64_t had = sl_cursor_of_shard(&catcher->had, shard), end;
     const struct gap *told = &catcher->late;
 
-    if (!catcher->has_come || had <= from || had > to || knows_what_it_has(catcher, shard))
+    if (!catcher->has_come || !catch_up_claims(catcher->lane, had, from, to, &end) ||
+        knows_what_it_has(catcher, shard))
         return 0;
-    if (told->shard == shard && told->to == had && told->from <= from)
+    if (told->shard == shard && told->to == end && told->from <= from)
         return 0;
-    catcher->late = (struct gap){shard, from, had, GAP_LATE};
+    catcher->late = (struct gap){shard, from, end, GAP_LATE};
     catcher->client->told_late |= UINT64_C(1) << shard;
-    return catcher_tell_gap(catcher, shard, from, had, GAP_LATE);
+    return catcher_tell_gap(catcher, shard, from, end, GAP_LATE);
 }
 
 int catcher_tell_behind(struct catcher *catcher, const struct sl_cursor *passed)

@@ -227,8 +227,17 @@ static void feed_change(struct home *home, struct home_feed *feed, struct sl_sli
     r = feed_tie(home, feed, author, tie, on, at);
     if (r == 0 && on)
         r = feed_check_bytes(home, feed);
-    if (r < 0)
+    if (r < 0) {
         feed_fail(home, feed, r);
+        return;
+    }
+    LIST_EACH(&feed->watches, node)
+    {
+        struct home_watch *watch = LIST_OWNER(node, struct home_watch, node);
+
+        if (watch->on_changed)
+            watch->on_changed(watch->watcher);
+    }
 }
 
 /* What this event changes in the sets of a loaded feed, then whether it belongs on it. */

@@ -30,6 +30,9 @@ struct home_feed;
 typedef void (*home_load_fn)(void *owner, const char *user, uint64_t load);
 /* The event belongs to whoever watches the feed. */
 typedef void (*home_match_fn)(void *watcher, struct event *event);
+/* The user follows somebody from now on, or not any more, or hides, or mutes: what of the past
+ * belongs on the feed has changed, too. */
+typedef void (*home_changed_fn)(void *watcher);
 /* The sets are being read again: nothing comes until the next home_loaded_fn. */
 typedef void (*home_loading_fn)(void *watcher);
 /* All that passed while the sets were read has been judged: from now on events come as they pass.
@@ -44,6 +47,7 @@ struct home_watch {
     struct list_node node;
     unsigned types; /* bits 1 << SL_EVENT_... */
     home_match_fn on_match;
+    home_changed_fn on_changed; /* NULL: nobody asks */
     home_loading_fn on_loading;
     home_loaded_fn on_loaded;
     home_failed_fn on_failed;

@@ -8,6 +8,19 @@ static void on_home_match(void *watcher, struct event *event)
     catch_up_owe(watcher, event, SL_SLICE_NONE);
 }
 
+/* Who comes now is told of the open window as the feed is now: so are all, but for what was sent at
+ * once. */
+static void on_home_changed(void *watcher)
+{
+    struct lane *lane = watcher;
+
+    if (!lane->question.bucket_ms || lane->question.pick.pick == PICK_FIRST)
+        return;
+    if (lane->counter)
+        lane_recount(lane);
+    catch_up_recount(lane);
+}
+
 static void on_home_loading(void *watcher)
 {
     struct lane *lane = watcher;
@@ -16,6 +29,8 @@ static void on_home_loading(void *watcher)
     lane_tell_left_out(lane);
     head = lane_head(lane);
     outbox_set_incomplete(&lane->outbox, &head);
+    if (lane->counter)
+        lane_recount(lane); /* what passes meanwhile comes together, when its windows are over */
     catch_up_wake_lane(lane);
 }
 
@@ -43,6 +58,7 @@ int lane_watch_home(struct lane *lane, struct sl_slice user, unsigned types)
 
     lane->watch = (struct home_watch){.types = types,
                                       .on_match = on_home_match,
+                                      .on_changed = on_home_changed,
                                       .on_loading = on_home_loading,
                                       .on_loaded = on_home_loaded,
                                       .on_failed = on_home_failed,

@@ -161,7 +161,7 @@ static int append_left_out(struct lane *lane)
     return 0;
 }
 
-static void send_when_due(struct lane *lane)
+void lane_send(struct lane *lane)
 {
     struct outbox *outbox = &lane->outbox;
 
@@ -181,17 +181,22 @@ int lane_tell_left_out(struct lane *lane)
         outbox_evict_all(&lane->outbox, DISCONNECT_INTERNAL);
         return -ENOMEM;
     }
-    send_when_due(lane);
+    lane_send(lane);
     return 0;
+}
+
+void lane_owe_some(struct lane *lane, struct event *event, const struct sl_cursor *head,
+                   struct sl_slice tail)
+{
+    if (append_left_out(lane) < 0 || append(lane, event, head, tail) < 0)
+        outbox_evict_all(&lane->outbox, DISCONNECT_INTERNAL);
 }
 
 void lane_owe(struct lane *lane, struct event *event, const struct sl_cursor *head,
               struct sl_slice tail)
 {
-    if (append_left_out(lane) < 0 || append(lane, event, head, tail) < 0)
-        outbox_evict_all(&lane->outbox, DISCONNECT_INTERNAL);
-    else
-        send_when_due(lane);
+    lane_owe_some(lane, event, head, tail);
+    lane_send(lane);
 }
 
 /* Who falls behind it goes on in the ring with what passes from now on. Without memory for it, it

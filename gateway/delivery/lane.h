@@ -78,6 +78,10 @@ void lane_keep_alive(struct lane *lane, bool says_cursor, const struct sl_cursor
 /* The same for a message of ours; `head`: of who has all before it. */
 void lane_owe(struct lane *lane, struct event *event, const struct sl_cursor *head,
               struct sl_slice tail);
+/* The same for one of several messages: nobody falls behind between them. lane_send() ends them. */
+void lane_owe_some(struct lane *lane, struct event *event, const struct sl_cursor *head,
+                   struct sl_slice tail);
+void lane_send(struct lane *lane);
 
 /* What has been left out is told its clients. 0; -ENOMEM: they are evicted, and it is still to be
  * told. */

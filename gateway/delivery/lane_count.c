@@ -54,16 +54,20 @@ static int tell(struct lane *lane)
 {
     struct sl_cursor before;
     struct told told;
+    bool has_told = false;
     int r;
 
     while ((r = counter_next(lane->counter, &told, &before)) > 0) {
+        has_told = true;
         if (lane->finds)
             lane_tell_outlets(lane, &told, &before);
         else
-            lane_owe(lane, told.event, &before, told_tail(&told));
+            lane_owe_some(lane, told.event, &before, told_tail(&told));
         metric_add(lane->deliver->settings.metrics, METRIC_POSTS_SKIPPED, told.skipped);
         told_done(&told);
     }
+    if (has_told && !lane->finds)
+        lane_send(lane);
     return r;
 }
 

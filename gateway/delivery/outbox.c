@@ -234,6 +234,17 @@ const struct event *outbox_owed(const struct client *client, uint64_t position)
     return position < client->outbox->next ? entry_at(client->outbox, position)->event : NULL;
 }
 
+void outbox_owed_with(const struct client *client, uint64_t position, struct sl_cursor *ret_head,
+                      struct sl_slice *ret_tail)
+{
+    const struct outbox *outbox = client->outbox;
+    const struct outbox_entry *entry = entry_at(outbox, position);
+    bool is_own = entry->wrapping && !outbox->settings.tail.data;
+
+    *ret_head = entry->compound ? *entry->compound : (struct sl_cursor){.id = entry->cursor};
+    *ret_tail = is_own ? entry->wrapping->said : SL_SLICE_NONE;
+}
+
 static void visit_each(const struct list *list, void (*visit)(void *owner, struct client *client),
                        void *owner)
 {

@@ -146,6 +146,10 @@ void outbox_client_writable(struct client *client, uint64_t now_ms);
 /* The event at this position that the client is owed; NULL: that was all. Begin with the
  * client's `at`. */
 const struct event *outbox_owed(const struct client *client, uint64_t position);
+/* Of that event, with which outbox_append() owes it elsewhere: where the client stands before it,
+ * and its own tail, valid as long as it is owed. */
+void outbox_owed_with(const struct client *client, uint64_t position, struct sl_cursor *ret_head,
+                      struct sl_slice *ret_tail);
 
 /* All those behind have overrun, and what only they are owed is let go of. */
 void outbox_overrun_behind(struct outbox *outbox);

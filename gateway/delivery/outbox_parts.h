@@ -21,6 +21,7 @@ struct wrapping {
     struct sl_slice open; /* the event's open block, and the tail ends the message; without data:
                              between head and tail is the event as it is */
     struct sl_slice end; /* behind that, of an event as it is: the brace, and what ends the frame */
+    struct sl_slice said; /* the tail as it came, without what a compressed one has around it */
     uint32_t tail_size;
     char tail[];
 };

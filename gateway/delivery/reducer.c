@@ -68,7 +68,7 @@ uint64_t reducer_second(const struct reducer *reducer, const struct event *event
     const struct dialect *dialect;
     uint64_t options;
 
-    if (!(fields & EVENT_FIELDS_DIALECT))
+    if (!(fields & EVENT_FIELDS_DIALECT) || event->fields)
         return 0;
     dialect = (*reducer->dialects)[event_fields_dialect(fields)];
     options = dialect->second ? dialect->second(event, event_fields_options(fields)) : 0;
@@ -79,7 +79,7 @@ struct event *reducer_reduce(struct reducer *reducer, struct event *event, uint6
 {
     struct event *reduction;
 
-    if (event->kind == EVENT_KEEPALIVE ||
+    if (event->kind == EVENT_KEEPALIVE || event->fields ||
         (!event_is_for_clients(event) && !(fields & EVENT_FIELDS_DIALECT)))
         return event_ref(event);
     reduction = event_find_reduction(event, fields);

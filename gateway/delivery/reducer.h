@@ -29,8 +29,8 @@ struct reducer {
 void reducer_done(struct reducer *reducer);
 
 /* The event with these members only (front/event_fields.h; not all of them), and a message of ours
- * as it is; or both as a dialect says them, without a byte if it does not. The caller owns one
- * reference; NULL: out of memory. */
+ * as it is; or both as a dialect says them, without a byte if it does not. What is a reduction
+ * already stays as it is. The caller owns one reference; NULL: out of memory. */
 struct event *reducer_reduce(struct reducer *reducer, struct event *event, uint64_t fields);
 
 /* What to reduce it to once more, for a dialect that may say it as two messages; 0: it does not. */

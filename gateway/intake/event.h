@@ -64,7 +64,8 @@ struct event {
     uint64_t gap_from, gap_to; /* of a gap in the log: what is missing lies behind `gap_from`, up to
                                   `gap_to`; else 0 */
     uint64_t late_from, late_to; /* of EVENT_LATE: events of the shard behind the one, up to the
-                                    other, may have come late */
+                                    other, may have come late. Of what came late for a pick, and is
+                                    told without an id: `late_to` is the event's */
     uint64_t sequence;    /* its number among all that has passed (delivery/ring.h); 0: has not */
     uint64_t received_us; /* clock_monotonic_us when it arrived */
     struct sl_event_view view; /* slices point into this event's own memory. Of a kind for gateways

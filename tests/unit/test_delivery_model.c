@@ -10,7 +10,8 @@
  * told before it was sent what came instead.
  *
  * Of clients with a pace each window is picked from once more, in a plain way, and what was sent
- * and what was said to be skipped are compared with that. Of their logs nothing is lost.
+ * and what was said to be skipped are compared with that. Of their logs nothing is lost. Where
+ * events come late, what was sent and what was said to be skipped adds up, outside gaps.
  *
  *     SEED=7 test_delivery_model         that run alone
  *     RUNS=5000 test_delivery_model      more of them */
@@ -109,6 +110,9 @@ struct client_model {
         uint64_t id, events;
     } skipped[WINDOWS_MAX]; /* that it was told, of windows */
     size_t skipped_count;
+    uint64_t strays; /* late posts of windows that were over, as it was told */
+    uint64_t unsure; /* it came back with this cursor: it may lack what came late before that, of
+                        which it would be told by marks, which these logs do not have */
 };
 
 static struct redis redises[SHARDS];
@@ -117,6 +121,7 @@ static uint32_t shards;
 static bool is_short_of_memory; /* at times */
 static bool are_sampled;        /* all clients, at times */
 static bool are_paced;          /* all clients, from beginning to end */
+static bool are_late;           /* of those with a pace: events come late at times */
 static uint64_t last_id, random_state;
 static uv_loop_t loop;
 static struct metrics_board *board;
@@ -541,7 +546,11 @@ static void take_skipped_of_window(struct client_model *client, const char *json
 {
     uint64_t id = number_behind(json, "\"id\":\"");
 
-    assert_null(memmem(json, (size_t)(end - json), "reason", 6));
+    if (memmem(json, (size_t)(end - json), "reason", 6)) {
+        assert_true(are_late);
+        client->strays += number_behind(json, "\"events\":");
+        return;
+    }
     assert_true(client->skipped_count < WINDOWS_MAX);
     client->skipped[client->skipped_count].id = id;
     client->skipped[client->skipped_count++].events = number_behind(json, "\"events\":");
@@ -657,11 +666,11 @@ static void begin_client(struct client_model *client)
     client->is_tea = one_in(2);
     client->start = newest_told();
     client->begun = head();
-    client->skipped_count = 0;
+    client->skipped_count = client->strays = client->unsure = 0;
     client->question = are_paced ? draw_pace() : (struct count_question){0};
     join(client);
     client->cursor = (struct sl_cursor){.id = client->start};
-    if (are_paced && (back == 0 || back >= redis->count)) {
+    if (are_paced && (back == 0 || back >= redis->count || shards > 1)) {
         assert_int_equal(deliver_resume(deliver, &client->fake.client, &client->cursor), 0);
         return;
     }
@@ -731,6 +740,7 @@ static void visit_another(struct client_model *client)
 
 static void come_back(struct client_model *client)
 {
+    client->unsure = client->cursor.id;
     join(client);
     assert_int_equal(deliver_resume(deliver, &client->fake.client, &client->cursor), 0);
 }
@@ -908,17 +918,20 @@ static bool has_heard(const struct client_model *client, uint64_t id)
 static size_t count_window(const struct client_model *client, uint64_t window, uint64_t id,
                            size_t *ret_better)
 {
-    const struct redis *redis = &redises[0];
     size_t matched = 0;
 
     *ret_better = 0;
-    for (size_t i = 0; i < redis->count; i++) {
-        const struct fact *fact = &redis->facts[i];
+    for (uint32_t shard = 0; shard < shards; shard++) {
+        const struct redis *redis = &redises[shard];
 
-        if (window_of(client, fact->id) != window || (client->is_tea && !fact->is_tea))
-            continue;
-        matched++;
-        *ret_better += goes_before(client->question.pick.pick, fact->id, id);
+        for (size_t i = 0; i < redis->count; i++) {
+            const struct fact *fact = &redis->facts[i];
+
+            if (window_of(client, fact->id) != window || (client->is_tea && !fact->is_tea))
+                continue;
+            matched++;
+            *ret_better += goes_before(client->question.pick.pick, fact->id, id);
+        }
     }
     return matched;
 }
@@ -940,12 +953,10 @@ static uint64_t skipped_of(const struct client_model *client, uint64_t window)
 }
 
 /* Each post that it should have got, and none other; and of each window how many it should not. */
-static void judge_pace(const struct client_model *client)
+static void judge_picks(const struct client_model *client, const struct redis *redis)
 {
     uint32_t most = client->question.pick.posts;
-    const struct redis *redis = &redises[0];
 
-    assert_int_equal(shards, 1);
     for (size_t i = 0; i < redis->count; i++) {
         uint64_t id = redis->facts[i].id, window = window_of(client, id);
         size_t better, matched;
@@ -959,6 +970,75 @@ static void judge_pace(const struct client_model *client)
         if (skipped_of(client, window) != (matched > most ? matched - most : 0))
             fail_for(client, "another number was skipped in the window", window);
     }
+}
+
+static bool has_gap_in(const struct client_model *client, uint64_t window)
+{
+    for (size_t i = 0; i < client->count; i++) {
+        const struct heard *heard = &client->heard[i];
+
+        if (heard->id == 0 && heard->from < window && window_of(client, heard->to) >= window)
+            return true;
+    }
+    return false;
+}
+
+static size_t count_heard(const struct client_model *client, uint64_t window)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < client->count; i++) {
+        const struct heard *heard = &client->heard[i];
+
+        if (heard->id == 0 || window_of(client, heard->id) != window)
+            continue;
+        if (client->is_tea && !fact_of(heard->id)->is_tea)
+            fail_for(client, "foreign", heard->id);
+        for (size_t j = 0; j < i; j++) {
+            if (client->heard[j].id == heard->id)
+                fail_for(client, "twice", heard->id);
+        }
+        count++;
+    }
+    return count;
+}
+
+/* Of each window that it had from its beginning, and no gap. */
+static void judge_sums(const struct client_model *client)
+{
+    const uint64_t length = WINDOW_MS * SL_ID_PER_MS;
+    uint64_t strays = client->strays, first = redises[0].facts[0].id;
+    size_t better;
+
+    for (uint64_t window =
+             window_of(client, client->start > first ? client->start : first) + length;
+         window <= deliver_closed(deliver); window += length) {
+        size_t matched = count_window(client, window, 0, &better);
+        uint64_t told = count_heard(client, window) + skipped_of(client, window);
+
+        if (has_gap_in(client, window))
+            continue;
+        if (count_bucket_before(&client->question, window) < client->unsure &&
+            client->unsure < window)
+            continue;
+        if (told > matched)
+            fail_for(client, "more was sent and skipped than there is in the window", window);
+        if (count_bucket_before(&client->question, window) < client->unsure)
+            continue;
+        if (matched - told > strays)
+            fail_for(client, "something was neither sent nor skipped in the window", window);
+        strays -= matched - told;
+    }
+}
+
+static void judge_pace(const struct client_model *client)
+{
+    if (are_late) {
+        judge_sums(client);
+        return;
+    }
+    for (uint32_t shard = 0; shard < shards; shard++)
+        judge_picks(client, &redises[shard]);
 }
 
 /* --- one run ---------------------------------------------------------------------------------- */
@@ -978,14 +1058,24 @@ static bool all_are_live(void)
     return true;
 }
 
+static bool all_has_passed(void)
+{
+    for (uint32_t shard = 0; shard < shards; shard++) {
+        const struct fact *last = last_logged(&redises[shard]);
+
+        if (last && redises[shard].heard_of < last->id)
+            return false;
+    }
+    return true;
+}
+
 /* Everybody reads, until all are live. */
 static void settle(void)
 {
     bool moves = true;
 
     while (moves || !all_are_live()) {
-        if (!moves && are_paced &&
-            shard_order_last(redises[0].order) >= last_logged(&redises[0])->id)
+        if (!moves && are_paced && all_has_passed())
             deliver_set_watermark(deliver, last_id);
         if (!moves)
             uv_run(&loop, UV_RUN_ONCE); /* the log is asked again in a moment */
@@ -1143,11 +1233,12 @@ static void run(unsigned seed)
                                                       .retry_ms = 2};
     static const struct id_order_callbacks order_callbacks = {on_ordered, on_watermark, on_behind,
                                                               on_low, on_whole};
-    const struct id_order_settings order_settings = {are_paced ? PATIENT_MS : WAIT_MS, ORDER_BYTES,
-                                                     metrics};
+    const bool is_patient = are_paced && !are_late;
+    const struct id_order_settings order_settings = {is_patient ? PATIENT_MS : WAIT_MS,
+                                                     is_patient ? 1 << 30 : ORDER_BYTES, metrics};
     const struct deliver_settings settings = {.loop = &loop,
                                               .metrics = metrics,
-                                              .max_owed_bytes = 4096,
+                                              .max_owed_bytes = are_paced ? 512 : 4096,
                                               .max_event_bytes = 1 << 30,
                                               .max_home_bytes = 1 << 30,
                                               .ring_bytes = seed % 3 ? RING_BYTES : 0,
@@ -1281,7 +1372,16 @@ static void test_who_has_a_pace_is_sent_what_is_picked_and_told_of_the_rest(void
     (void)state;
     are_paced = true;
     run_all(1);
+    run_all(SHARDS);
     are_paced = false;
+}
+
+static void test_what_comes_late_is_sent_or_skipped_too(void **state)
+{
+    (void)state;
+    are_paced = are_late = true;
+    run_all(SHARDS);
+    are_paced = are_late = false;
 }
 
 int main(void)
@@ -1295,6 +1395,7 @@ int main(void)
                                         end),
         cmocka_unit_test_setup_teardown(
             test_who_has_a_pace_is_sent_what_is_picked_and_told_of_the_rest, begin, end),
+        cmocka_unit_test_setup_teardown(test_what_comes_late_is_sent_or_skipped_too, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -243,6 +243,84 @@ static void test_what_comes_late_is_told_by_itself(void **state)
     counter_free(counter);
 }
 
+static void add_late(struct counter *counter, enum event_kind kind, uint64_t id, const char *tail)
+{
+    struct event *event = new_event(kind, id, 1);
+
+    event->is_late = true;
+    assert_int_equal(counter_add(counter, event, NULL, sl_slice_str(tail)), 0);
+    event_unref(event);
+}
+
+/* The names of the rules that it matches. */
+static void test_what_comes_late_keeps_its_tail(void **state)
+{
+    const struct count_question question = question_of(PICK_EVEN, 1);
+    struct counter *counter = counter_new(&question, &(struct sl_cursor){.id = at(0) - 1}, 0);
+    struct sl_cursor before;
+    struct told told;
+
+    (void)state;
+    assert_int_equal(close_bucket(counter, at(7000)), 0);
+    add_late(counter, EVENT_DELETE, at(6), ",\"rules\":1");
+    assert_int_equal(counter_next(counter, &told, &before), 1);
+    assert_string_equal(told.tail, ",\"rules\":1");
+    assert_int_equal(told.event->late_to, at(6));
+    told_done(&told);
+    counter_free(counter);
+}
+
+/* Its id is no cursor: the client has what lies behind. */
+static void test_what_comes_late_for_the_first_says_so(void **state)
+{
+    const struct count_question question = question_of(PICK_FIRST, 2);
+    struct counter *counter = counter_new(&question, &(struct sl_cursor){.id = at(0) - 1}, 0);
+    struct heard heard = {0};
+    char cursor[64];
+    struct sl_cursor before;
+    struct told told;
+
+    (void)state;
+    give(counter, EVENT_POST, at(500), 1, &heard);
+    add_late(counter, EVENT_POST, at(100), "");
+    assert_int_equal(counter_next(counter, &told, &before), 1);
+    assert_int_equal(told.id, 0);
+    assert_int_equal(told.event->id, 0);
+    snprintf(cursor, sizeof(cursor), "\"late\":true,\"cursor\":\"%llu\"",
+             (unsigned long long)at(500));
+    assert_non_null(memmem(told.event->json.data, told.event->json.size, cursor, strlen(cursor)));
+    assert_int_equal(counter_cursor(counter).id, at(500));
+    told_done(&told);
+    give(counter, EVENT_POST, at(600), 1, &heard);
+    assert_int_equal(close_bucket(counter, at(1000)), 0);
+    hear(counter, &heard);
+    assert_int_equal(heard.count, 1);
+    assert_int_equal(heard.skipped, 1);
+    counter_free(counter);
+}
+
+/* What had not passed when he was told all up to there. */
+static void test_who_goes_on_by_himself_is_told_what_comes_late(void **state)
+{
+    const struct count_question question = question_of(PICK_NEWEST, 1);
+    const struct sl_cursor had = {.id = at(1000) - 1}, passed = {.id = at(400)};
+    struct counter *lane = counter_new(&question, &(struct sl_cursor){.id = at(0) - 1}, 0);
+    struct counter *counter = counter_new_again(lane, &had, &passed);
+    struct sl_cursor before;
+    struct told told;
+
+    (void)state;
+    add_late(counter, EVENT_POST, at(300), ""); /* as others of the lane were told */
+    assert_int_equal(counter_next(counter, &told, &before), 0);
+    add_late(counter, EVENT_POST, at(450), "");
+    assert_int_equal(counter_next(counter, &told, &before), 1);
+    assert_int_equal(told.skipped, 1);
+    assert_int_equal(counter_cursor(counter).id, had.id);
+    told_done(&told);
+    counter_free(counter);
+    counter_free(lane);
+}
+
 /* He has come with a cursor that is ahead of what has passed here. */
 static void test_who_is_ahead_is_not_told_that_what_he_has_is_late(void **state)
 {
@@ -382,6 +460,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_picks_are_those_of_a_plain_choice),
         cmocka_unit_test(test_what_is_no_post_stays_in_its_place),
+        cmocka_unit_test(test_what_comes_late_keeps_its_tail),
+        cmocka_unit_test(test_what_comes_late_for_the_first_says_so),
+        cmocka_unit_test(test_who_goes_on_by_himself_is_told_what_comes_late),
         cmocka_unit_test(test_what_comes_late_is_told_by_itself),
         cmocka_unit_test(test_who_is_ahead_is_not_told_that_what_he_has_is_late),
         cmocka_unit_test(test_a_bucket_ends_with_until),

@@ -47,6 +47,20 @@ static struct event *reduce(struct event *event, const char *names)
     return reduction;
 }
 
+/* Who falls behind is owed it elsewhere, too. */
+static void test_a_reduction_stays_as_it_is(void **state)
+{
+    struct event *event = event_post(7, "ada", "tea");
+    struct event *text = reduce(event, "text"), *again = reduce(text, "text");
+
+    (void)state;
+    assert_ptr_equal(text, again);
+    assert_int_equal(reducer.made, 1);
+    event_unref(text);
+    event_unref(again);
+    event_unref(event);
+}
+
 static void test_a_reduction_is_made_once_for_each_set(void **state)
 {
     struct event *event = event_post(7, "ada", "tea");
@@ -452,6 +466,7 @@ static void test_named_rules_may_change_the_members(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_a_reduction_stays_as_it_is, end_reducer),
         cmocka_unit_test_teardown(test_a_reduction_is_made_once_for_each_set, end_reducer),
         cmocka_unit_test(test_an_event_and_its_reductions_are_freed_in_any_order),
         cmocka_unit_test_teardown(test_a_reduction_stands_where_its_event_does, end_reducer),

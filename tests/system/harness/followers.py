@@ -39,10 +39,12 @@ def id_of(cursor):
 class Kind:
     """A stream that clients ask for, and which events of the log they should get."""
 
-    def __init__(self, name, target, matches, transports=TRANSPORTS, token=None, subscribes=(), tail=(),
-                 fields=("full", "full", "full", "short", "ids", "text,user.login")):
+    def __init__(self, name, target, matches, transports=TRANSPORTS, token=None, subscribes=(), tail=(), rules=(),
+                 is_slow=False, fields=("full", "full", "full", "short", "ids", "text,user.login")):
         self.name, self.target, self.matches, self.transports = name, target, matches, transports
         self.token, self.subscribes = token or {}, subscribes
+        self.rules = rules  # what each of them wants: (name, test)
+        self.is_slow = is_slow  # its clients stall for long, with small buffers, and do not leave before that
         self.tail = tail  # what `sluice tail` calls it; empty: nothing
         self.fields = fields  # which members clients ask for, others each time; empty: nothing
         self.is_sampled = "on_slow=sample" in target  # while it is slow
@@ -73,6 +75,8 @@ def kinds_of_streams(people):
         return lambda event: event["type"] in ("post", "delete") and test(event)
     many = (("a", {"track": "amber"}, lambda e: has(e, "amber")),
             ("b", {"rule": "opal -pine"}, lambda e: has(e, "opal") and not has(e, "pine")))
+    connection = {"transports": ["raw-websocket+deflate", "raw-websocket+dictionary", "raw-websocket"],
+                  "subscribes": [(name, f) for name, f, _ in many], "rules": [(name, test) for name, _, test in many]}
     return [
         Kind("firehose", "/v1/stream/firehose", recompute.Filter(firehose=True).matches,
              tail=["firehose"]),
@@ -96,14 +100,24 @@ def kinds_of_streams(people):
         Kind("pace+first", "/v1/stream/filter?track=amber,willow&max_rate=2&pick=first",
              posts(lambda e: has(e, "amber") or has(e, "willow"))),
         Kind("pace+newest", "/v1/stream/firehose?max_rate=3&pick=newest", recompute.Filter(firehose=True).matches),
-        Kind("sampled", "/v1/stream/firehose?on_slow=sample", recompute.Filter(firehose=True).matches),
+        Kind("sampled", "/v1/stream/firehose?on_slow=sample", recompute.Filter(firehose=True).matches, is_slow=True),
         Kind("home+sampled", "/v1/stream/home?on_slow=sample", by("u0", "u1", "u2", "u3", "u4"),
-             transports=WITHOUT_DICTIONARY, token={"sub": people["u0"]}),
+             transports=WITHOUT_DICTIONARY, token={"sub": people["u0"]}, is_slow=True),
         Kind("home", "/v1/stream/home", by("u0", "u1", "u2", "u3", "u4"),
              transports=WITHOUT_DICTIONARY, token={"sub": people["u0"]}, tail=["home"]),
-        Kind("many", "/v1/stream", posts(lambda e: any(test(e) for _, _, test in many)),
-             transports=["raw-websocket+deflate", "raw-websocket+dictionary", "raw-websocket"],
-             subscribes=[(name, f) for name, f, _ in many]),
+        Kind("many", "/v1/stream", posts(lambda e: any(test(e) for _, _, test in many)), **connection),
+        Kind("pace+slow", "/v1/stream/firehose?max_rate=60&pick=first", recompute.Filter(firehose=True).matches,
+             is_slow=True),
+        Kind("pace+slow+newest", "/v1/stream/firehose?max_rate=60&pick=newest",
+             recompute.Filter(firehose=True).matches, is_slow=True),
+        Kind("home+pace", "/v1/stream/home?max_rate=2", by("u0", "u1", "u2", "u3", "u4"),
+             transports=WITHOUT_DICTIONARY, token={"sub": people["u0"]}),
+        Kind("home+pace+first", "/v1/stream/home?max_rate=3&pick=first", by("u0", "u1", "u2", "u3", "u4"),
+             transports=WITHOUT_DICTIONARY, token={"sub": people["u0"]}),
+        Kind("many+pace", "/v1/stream?max_rate=2&pick=newest", posts(lambda e: any(test(e) for _, _, test in many)),
+             **connection),
+        Kind("many+pace+first", "/v1/stream?max_rate=2&pick=first",
+             posts(lambda e: any(test(e) for _, _, test in many)), **connection),
     ]
 
 
@@ -123,6 +137,7 @@ class Follower:
         self.ids, self.gaps, self.faults = [], [], []
         self.seen = set()  # ids, too
         self.late = set()  # those that said that they came late
+        self.rules = []  # (id, what the event says of the rules of its connection)
         self.story = []  # (when, what): ids, cursors and gaps as they came, None for each connection
         self.connections = self.stalls = 0
 
@@ -159,6 +174,13 @@ class Follower:
         in_time = [event_id for event_id in ids if event_id not in self.late]
         return sum(b < a for a, b in zip(in_time, in_time[1:])) - _disorder(in_time)
 
+    def _check_rules(self):
+        """Which of its rules an event names."""
+        for event_id, told in self.rules:
+            named = self.storm.rules.get(event_id)
+            if named is not None and told != named:
+                self.faults.append(f"{event_id} is of the rules {named}, told {told}")
+
     def missing(self, wanted):
         return [event_id for event_id in wanted if event_id not in self.seen and
                 not any(gap.covers(event_id) for gap in self.gaps)]
@@ -174,6 +196,7 @@ class Follower:
         shards, where only what came late is behind greater ids; gaps that tell of that do not count."""
         ids = [event_id for event_id in self.ids if event_id in in_log]
         seen = set(ids)
+        self._check_rules()
         return {
             "events": len(wanted), "missing": len(self.missing(wanted)), "twice": len(self.twice(in_log)),
             "disorder": _disorder(ids), "inversions": self.inversions(ids),
@@ -185,8 +208,6 @@ class Follower:
 
 class Client(Follower):
     """A client of the tests' own, in a thread of its own."""
-
-    calm, patience = 1, 1  # how seldom it leaves or stalls, and for how long, beside others
 
     def __init__(self, storm, kind, transport, seed, is_calm):
         super().__init__(storm, kind, transport, is_calm)
@@ -214,7 +235,7 @@ class Client(Follower):
         headers = {"Last-Event-ID": self.since} if self.is_sse else {}
         stream = gateway.stream(
             self._target(), self.transport, headers=headers, token=gateway.token(**self.claims),
-            receive_buffer=None if self.is_calm else self.rng.choice([None, 4096]),
+            receive_buffer=None if self.is_calm else 4096 if self.kind.is_slow else self.rng.choice([None, 4096]),
             dictionary=self.storm.dictionary if self.transport.endswith("+dictionary") else None)
         for number, (name, wanted) in enumerate(self.kind.subscribes, 1):
             stream.send_frame(TEXT, json.dumps({"op": "subscribe", "id": name, "filter": wanted,
@@ -280,7 +301,9 @@ class Client(Follower):
                 self._tell(f"late, cursor {message['cursor']}")
             if self.is_sse:
                 self._check_sse_id(message, is_logged)
-            if "late" not in message and "matching_rules" not in message:
+            if self.kind.rules:
+                self.rules.append((event_id, [rule["id"] for rule in message.json.get("matching_rules", ())]))
+            elif "late" not in message:
                 self._check_bytes(message)
 
     def _check_bytes(self, message):
@@ -324,14 +347,14 @@ class Client(Follower):
         """False: it leaves. Else it may stop reading while a number of events happen."""
         if self.is_calm:
             return True
-        dice = self.rng.random() * self.calm
+        dice = self.rng.random() * (8 if self.kind.is_slow else 1)
         if dice < 0.01:
             if dice < 0.005:
                 stream.connection.reset()
             return False
         if dice < 0.015:
             self.stalls += 1
-            until = self.storm.producer.made + self.rng.randrange(50, 800) * self.patience
+            until = self.storm.producer.made + self.rng.randrange(50, 800) * (6 if self.kind.is_slow else 1)
             while self.storm.producer.made < until and not self.storm.is_over.wait(0.05):
                 pass
         return True
@@ -507,8 +530,6 @@ class PacedClient(Client):
 
 class SampledClient(Client):
     """It is sent a part of its posts while it is slow, and told how many it is not."""
-
-    calm, patience = 8, 6  # else it leaves before it has read what the buffers of the system hold
 
     def __init__(self, *arguments):
         self.told = []  # (percent at the time, cursor, how many)

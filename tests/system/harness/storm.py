@@ -382,6 +382,8 @@ class Storm:
         self.in_log, self.posts = set(), {}  # what is hashed of each post
         self.wanted = {client.kind.name: [] for client in self.clients}
         self.authors = {}  # of posts: who, and in which language
+        self.rules = {}  # of events: the names of the rules that want them, of all kinds the same
+        rules = next((client.kind.rules for client in self.clients if client.kind.rules), ())
         said = []  # of all posts: the tags
         kinds = {client.kind.name: client.kind for client in self.clients}.values()
         for entry, fields in self.redis.entries():
@@ -398,6 +400,8 @@ class Storm:
             for kind in kinds:
                 if kind.matches(event):
                     self.wanted[kind.name].append(event_id)
+            if event["type"] in ("post", "delete"):
+                self.rules[event_id] = [name for name, test in rules if test(event)]
         self.rising = rising.Recount(said)
 
     def settle(self, seconds=60):
