@@ -97,6 +97,25 @@ static void count_post(struct trend_slice *slice, struct trend_cell *cell)
     cell->posts++;
 }
 
+static void forget(struct trend_cell *cell)
+{
+    mem_free(cell->text);
+    people_done(&cell->people);
+}
+
+static uint32_t greater(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The term is not there any more. `users` of it have been seen. */
+static void leave_out(struct trend_slice *slice, const struct trend_cell *cell, uint32_t users)
+{
+    users += cell->unseen;
+    slice->error = greater(slice->error, cell->posts);
+    slice->unseen = greater(slice->unseen, users < cell->posts ? users : cell->posts);
+}
+
 /* A counter for a new term: another one, or that of the rarest. NULL: out of memory. */
 static struct trend_cell *take_cell(struct trend_slice *slice)
 {
@@ -112,10 +131,11 @@ static struct trend_cell *take_cell(struct trend_slice *slice)
         return cell;
     }
     cell = &slice->cells[slice->order[slice->count - 1]];
+    leave_out(slice, cell, (uint32_t)people_count(&cell->people));
     unchain(slice, cell);
-    mem_free(cell->text);
-    people_done(&cell->people);
-    cell->error = slice->error = cell->posts;
+    forget(cell);
+    cell->error = slice->error;
+    cell->unseen = slice->unseen;
     return cell;
 }
 
@@ -167,12 +187,6 @@ static int compare_cells(const void *left, const void *right)
     if (a->posts != b->posts)
         return a->posts < b->posts ? 1 : -1;
     return trend_compare_terms(trend_cell_term(a), trend_cell_term(b));
-}
-
-static void forget(struct trend_cell *cell)
-{
-    mem_free(cell->text);
-    people_done(&cell->people);
 }
 
 static bool goes_before(const struct trend_slice *slice, uint32_t a, uint32_t b)
@@ -229,7 +243,7 @@ static void keep_some(struct trend_slice *slice)
             slice->cells[kept++] = *cell;
             continue;
         }
-        slice->error = cell->posts > slice->error ? cell->posts : slice->error;
+        leave_out(slice, cell, cell->users);
         forget(cell);
     }
     slice->count = kept;

@@ -7,7 +7,7 @@
  * N posts of terms, a number is too large by N / TREND_TERMS at most, by `error` of the term in
  * fact, and never too small; and a term that is not there was in no more posts than the rarest that
  * is. A post has a term once. Users are a small set for each term (people.h), of those posts only
- * that were seen since it came.
+ * that were seen since it came; `unseen` bounds how many others there may be.
  *
  * A slice that is over is closed: it keeps the TREND_KEPT terms with the most users, those with
  * more posts first, and then by their bytes. All of it is a function of the posts in their order,
@@ -33,9 +33,10 @@ struct trend_cell {
     uint64_t hash; /* as it was added */
     uint64_t last; /* the post in which it was counted last */
     uint32_t posts, error;
-    uint32_t place; /* in `order` */
-    uint32_t next;  /* of the same head, + 1; 0: none */
-    uint32_t users; /* when it is closed */
+    uint32_t unseen; /* the most users it can have had before it was counted */
+    uint32_t place;  /* in `order` */
+    uint32_t next;   /* of the same head, + 1; 0: none */
+    uint32_t users;  /* when it is closed */
     uint32_t size;
     struct people people;
     char *text;
@@ -46,8 +47,9 @@ struct trend_slice {
     uint32_t *order; /* of the cells, those with the most posts first; NULL: it is closed */
     uint32_t *heads; /* of chains, by hash: a cell's number + 1 */
     size_t count, capacity;
-    uint64_t posts; /* all that have been told of */
-    uint32_t error; /* a term that is not there was in so many posts at most */
+    uint64_t posts;  /* all that have been told of */
+    uint32_t error;  /* the most posts that a term which is not there can have been in, */
+    uint32_t unseen; /* and the most users who can have written them: `error` at most */
 };
 
 /* Begins as {0}. */

@@ -158,8 +158,9 @@ struct term {
     uint64_t hash, posts, posts_before;
     uint64_t users_most, users_least; /* bounds of the window's */
     uint64_t before_most, before_least;
-    int32_t mentions; /* the first one */
-    int32_t next;     /* of the same head; NONE */
+    uint64_t known_before; /* part of survey.unseen_before that does not apply to this term */
+    int32_t mentions;      /* the first one */
+    int32_t next;          /* of the same head; NONE */
 };
 
 struct rising {
@@ -175,10 +176,11 @@ struct survey {
     int32_t *heads;
     size_t term_count, mention_count, head_count; /* heads: a power of two */
     uint64_t posts, posts_before;
-    double rate;         /* of the posts, to those before */
-    size_t slice, cell;  /* of the slices, the newest first: noted up to there */
-    size_t looked_at;    /* of the terms */
-    size_t rising_count; /* of those up to there */
+    uint64_t unseen_before; /* most users before of a term that none of those slices has */
+    double rate;            /* of the posts, to those before */
+    size_t slice, cell;     /* of the slices, the newest first: noted up to there */
+    size_t looked_at;       /* of the terms */
+    size_t rising_count;    /* of those up to there */
     struct rising rising[TREND_LIMIT_MAX];
     struct people_union people;
 };
@@ -207,10 +209,10 @@ static struct term *add(struct survey *survey, const struct trend_cell *cell)
     return term;
 }
 
-static void note(struct survey *survey, struct term *term, const struct trend_cell *cell,
-                 bool is_open, int32_t part)
+static void note(struct survey *survey, struct term *term, const struct trend_slice *slice,
+                 const struct trend_cell *cell, int32_t part)
 {
-    uint64_t users = is_open ? people_count(&cell->people) : cell->users;
+    uint64_t users = slice->order ? people_count(&cell->people) : cell->users;
     uint64_t *most = part == NONE ? &term->before_most : &term->users_most;
     uint64_t *least = part == NONE ? &term->before_least : &term->users_least;
 
@@ -219,17 +221,19 @@ static void note(struct survey *survey, struct term *term, const struct trend_ce
     *(part == NONE ? &term->posts_before : &term->posts) += cell->posts;
     *most += users;
     *least = users > *least ? users : *least;
+    if (part == NONE)
+        term->known_before += slice->unseen - cell->unseen;
 }
 
-static void note_cell(struct survey *survey, const struct trend_cell *cell, bool is_open,
-                      int32_t part)
+static void note_cell(struct survey *survey, const struct trend_slice *slice,
+                      const struct trend_cell *cell, int32_t part)
 {
     struct term *term = find(survey, cell);
 
     if (!term && part != NONE)
         term = add(survey, cell);
     if (term)
-        note(survey, term, cell, is_open, part);
+        note(survey, term, slice, cell, part);
 }
 
 /* The slices of the window first: of before it, only their terms matter. */
@@ -241,10 +245,11 @@ static void note_slices(struct trends *trends, struct survey *survey, size_t *wo
         int32_t part = is_before ? NONE : (int32_t)(TREND_PARTS - 1 - survey->slice);
 
         for (; survey->cell<slice->count && * work> 0; survey->cell++, --*work)
-            note_cell(survey, &slice->cells[survey->cell], slice->order != NULL, part);
+            note_cell(survey, slice, &slice->cells[survey->cell], part);
         if (survey->cell < slice->count)
             return;
         *(is_before ? &survey->posts_before : &survey->posts) += slice->posts;
+        survey->unseen_before += is_before ? slice->unseen : 0;
         survey->slice++;
         survey->cell = 0;
     }
@@ -373,13 +378,21 @@ static void insert(struct rising *list, size_t *count, size_t limit, const struc
     list[i] = *rising;
 }
 
+/* The most users before that the slices can have missed. The score expects them, or a term would
+ * seem to rise because it was not counted before. */
+static uint64_t unseen_before(const struct survey *survey, const struct term *term)
+{
+    return survey->unseen_before - term->known_before;
+}
+
 /* false: it is no trend, or surely none of the first `limit`. */
 static bool could_rise(const struct survey *survey, enum trend_of of, const struct term *term,
                        int64_t least)
 {
     if (term->users_most < TREND_USERS_MIN || (of == TREND_OF_WORDS && is_stop_word(survey, term)))
         return false;
-    return score(survey->rate, term->users_most, false, term->before_least, false) >= least;
+    return score(survey->rate, term->users_most, false,
+                 term->before_least + unseen_before(survey, term), false) >= least;
 }
 
 static void look_at(struct trends *trends, struct survey *survey, const struct term *term,
@@ -395,7 +408,8 @@ static void look_at(struct trends *trends, struct survey *survey, const struct t
                          term->users_most);
     rising.before = clamp(users_of(survey, term, true, &was_estimated, work), term->before_least,
                           term->before_most);
-    rising.score = score(survey->rate, rising.users, is_estimated, rising.before, was_estimated);
+    rising.score = score(survey->rate, rising.users, is_estimated,
+                         rising.before + unseen_before(survey, term), was_estimated);
     if (rising.users >= TREND_USERS_MIN && rising.score > 0)
         insert(survey->rising, &survey->rising_count, limit, &rising);
 }
@@ -488,14 +502,16 @@ static void print_rising(const struct trends *trends, const struct survey *surve
     buffer_append_char(json, '}');
 }
 
-/* By how much a number of posts may be wrong. */
+/* The larger error of the window and of the one before. */
 static uint64_t error_of(struct trends *trends, uint64_t last)
 {
-    uint64_t error = 0;
+    uint64_t error = 0, before = 0;
 
-    for (uint64_t i = 0; i < TREND_PARTS; i++)
+    for (uint64_t i = 0; i < TREND_PARTS; i++) {
         error += slice_of(trends, last - i)->error;
-    return error;
+        before += slice_of(trends, last - TREND_PARTS - i)->error;
+    }
+    return error > before ? error : before;
 }
 
 void trends_print(struct trends *trends, uint64_t end_ms, struct buffer *json)

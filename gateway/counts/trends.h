@@ -16,6 +16,10 @@
  * before: when everybody posts more, nothing has risen. Terms of one user are none, however often
  * he says them.
  *
+ * Where a slice has more terms than counters, it may have missed users of a term (trend_slice.h,
+ * `unseen`). Then u is what was seen, and b is raised by the most that was missed: the score is a
+ * lower bound, so that no term rises only because it was not counted before.
+ *
  * Of words, those are left out that are in more than one of TREND_STOP posts of the past, or, where
  * that has fewer than TREND_STOP_POSTS, of the window.
  *

@@ -132,7 +132,8 @@ static void add_term(struct trend_slice *slice, unsigned word, uint64_t post)
     char text[16];
     struct sl_slice term = sl_slice(text, (size_t)snprintf(text, sizeof(text), "w%u", word));
 
-    assert_int_equal(trend_slice_add(slice, term, word * UINT64_C(0x9E3779B97F4A7C15), post, post),
+    assert_int_equal(trend_slice_add(slice, term, word * UINT64_C(0x9E3779B97F4A7C15), post,
+                                     post * UINT64_C(0x9E3779B97F4A7C15)),
                      0);
 }
 
@@ -168,10 +169,13 @@ static void test_a_sketch_is_exact_up_to_its_stated_error(void **state)
             is_there[word] = true;
             assert_in_range(exact[word], cell->posts - cell->error, cell->posts);
             assert_true(cell->error <= POSTS / TREND_TERMS);
+            assert_true(cell->unseen <= cell->error);
+            assert_true(people_count(&cell->people) + cell->unseen >= exact[word] * 3 / 4);
         }
         for (unsigned word = 0; word < WORDS; word++) {
             missing += !is_there[word];
             assert_true(is_there[word] || exact[word] <= slice.error);
+            assert_true(is_there[word] || exact[word] <= slice.unseen); /* a user a post */
         }
         trend_slice_done(&slice);
     }
@@ -257,6 +261,92 @@ static void test_a_flood_of_terms_hides_no_trend_and_makes_none(void **state)
     trends_free(trends);
 }
 
+/* --- more terms than counters, beside exact numbers --- */
+
+enum { CORPUS_POSTS = 60000, CORPUS_WORDS = 10, RISING = 3, HALF = CORPUS_POSTS / 2 };
+
+static unsigned corpus_before[WORDS], corpus_now[WORDS];
+
+static unsigned draw_of_corpus(unsigned post, unsigned word, uint64_t *random)
+{
+    bool is_planted = post >= HALF && word == 0 && post % 50 < RISING;
+
+    return is_planted ? WORDS - 1 - post % 50 : draw(random);
+}
+
+/* Ten minutes in which every post has another author, so that users are posts. Words of Zipf's
+ * frequencies, none of which rises but the three that are planted in the second half. */
+static void add_corpus(struct trends *trends)
+{
+    struct sl_words *words = sl_words_new(1);
+    uint64_t random = 1;
+
+    memset(corpus_before, 0, sizeof(corpus_before));
+    memset(corpus_now, 0, sizeof(corpus_now));
+    for (unsigned i = 0; i < CORPUS_POSTS; i++) {
+        unsigned *counts = i < HALF ? corpus_before : corpus_now, drawn[CORPUS_WORDS];
+        char text[CORPUS_WORDS * 8], user[32];
+        size_t size = 0;
+
+        for (unsigned word = 0; word < CORPUS_WORDS; word++) {
+            unsigned again = 0;
+
+            drawn[word] = draw_of_corpus(i, word, &random);
+            while (drawn[again] != drawn[word])
+                again++;
+            counts[drawn[word]] += again == word;
+            size += (size_t)snprintf(text + size, sizeof(text) - size, "w%u ", drawn[word]);
+        }
+        assert_int_equal(post(trends, words, i * 10, numbered("u", i, user), text), 0);
+    }
+    sl_words_free(words);
+}
+
+static unsigned number_behind(const char *json, const char *name)
+{
+    const char *found = strstr(json, name);
+
+    assert_non_null(found);
+    return (unsigned)strtoul(found + strlen(name), NULL, 10);
+}
+
+/* Sets with more than 64 users in a slice are estimated: 6.5 %, and four of that. */
+static void assert_users(unsigned told, unsigned exact, unsigned error)
+{
+    assert_true(told <= exact + exact * 26 / 100);
+    assert_true(told + error + exact * 26 / 100 >= exact);
+}
+
+static void test_beyond_its_counters_nothing_rises_that_does_not(void **state)
+{
+    struct trend_question twenty = {
+        .window_ms = 300000, .of = 1 << TREND_OF_WORDS, .limit = TREND_LIMIT_DEFAULT};
+    struct trends *trends = trends_new(&twenty, TREND_OF_WORDS);
+    struct buffer json = BUFFER_INIT;
+    unsigned count = 0, error;
+
+    (void)state;
+    add_corpus(trends);
+    trends_print(trends, begin_ms + 600000, &json);
+    error = number_behind(buffer_str(&json), "\"error\":");
+    assert_true(error > 0);
+    for (const char *at = buffer_str(&json); (at = strstr(at, "\"term\":\"w")); at++, count++) {
+        unsigned word = number_behind(at, "\"term\":\"w"), posts = number_behind(at, "\"posts\":");
+        unsigned now = corpus_now[word], before = corpus_before[word];
+        double exact = ((double)now - before - 0.5) / sqrt((double)now + before + 0.5);
+
+        assert_true(posts <= now + error && posts + error >= now);
+        assert_users(number_behind(at, "\"users\":"), now, error);
+        assert_users(number_behind(at, "\"before\":"), before, error);
+        assert_true(strtod(strstr(at, "\"score\":") + 8, NULL) <= fmax(exact, 0) + 1.5);
+        if (count < RISING)
+            assert_true(word >= WORDS - RISING);
+    }
+    assert_true(count >= RISING);
+    buffer_done(&json);
+    trends_free(trends);
+}
+
 static void test_what_was_always_said_is_no_trend(void **state)
 {
     struct trends *trends = trends_new(&question, TREND_OF_HASHTAGS);
@@ -317,6 +407,7 @@ int main(void)
         cmocka_unit_test(test_a_sketch_is_exact_up_to_its_stated_error),
         cmocka_unit_test(test_nothing_depends_on_the_order_until_it_is_full),
         cmocka_unit_test(test_a_flood_of_terms_hides_no_trend_and_makes_none),
+        cmocka_unit_test(test_beyond_its_counters_nothing_rises_that_does_not),
         cmocka_unit_test(test_what_was_always_said_is_no_trend),
         cmocka_unit_test(test_without_memory_nothing_is_wrong),
     };
