@@ -1,13 +1,13 @@
-/* event.c - an event is one piece of memory, but for its frames and a cursor of its own.
+/* event.c - an event is one block of memory, except for its frames and a cursor of its own.
  *
- * In this order: the event, the slices of its URLs, the JSON, strings that are not in the JSON. So
- * its bytes can be copied to anywhere, in another process too, if the slices follow: where they
- * pointed to then is known by the JSON. It is freed with the last reference. A copy that says where
- * somebody else stands shares the original, whose memory its view points into, and has only what is
- * different: the cursor, the frames, and the JSON of a late event, which is the original's with two
- * members more. A reduction has memory of its own and keeps nothing else alive, nor is it kept:
- * whichever of the two is freed first takes leave of the other. Nothing is bounded here: decoder
- * and outboxes do that. */
+ * It contains, in this order: the event, the slices of its URLs, the JSON, and strings that are not
+ * in the JSON. So its bytes can be copied anywhere, even to another process, if the slices are
+ * adjusted by the distance that the JSON has moved. It is freed with the last reference. A copy
+ * with another cursor shares the original, to whose memory its view points, and has only what
+ * differs: the cursor, the frames, and the JSON of a late event, which is the original's with two
+ * more members. A reduction has memory of its own; neither it nor the original keeps the other
+ * alive, and whichever is freed first unlinks itself from the other. Nothing is limited here; the
+ * decoder and outboxes do that. */
 #include "gateway/intake/event.h"
 
 #include <assert.h>
@@ -157,7 +157,7 @@ static void leave_reductions(struct event *event)
     *at = event->next_reduction;
 }
 
-/* ---- as bytes ---- */
+/* ---- conversion to bytes ---- */
 
 void event_slices(struct sl_event_view *view, struct sl_slice *audience,
                   struct sl_slice *ret_slices[static EVENT_SLICE_COUNT])
@@ -187,7 +187,7 @@ struct sl_slice event_bytes(const struct event *event)
     return sl_slice((const char *)event, event->bytes);
 }
 
-/* To where the event is now. false: it was not part of it. */
+/* Adjusts a slice to the current address of the event. false: it was not part of it. */
 static bool follow(struct sl_slice *slice, const struct event *event, uintptr_t was_at)
 {
     uintptr_t offset = (uintptr_t)slice->data - was_at;
@@ -200,7 +200,8 @@ static bool follow(struct sl_slice *slice, const struct event *event, uintptr_t 
     return true;
 }
 
-/* Whoever wrote them: nothing points out of the event. */
+/* Adjusts all slices and checks them: none may point out of the event, whatever the bytes
+ * contain. */
 static bool follow_all(struct event *event)
 {
     struct sl_slice *slices[EVENT_SLICE_COUNT], *urls = (struct sl_slice *)(event + 1);

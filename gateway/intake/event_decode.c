@@ -1,7 +1,8 @@
-/* event_decode.c - facts out of the JSON, checked for the kind of event, then one allocation.
+/* event_decode.c - reads the facts from the JSON, checks them for the kind of event, and makes one
+ * allocation.
  *
- * It holds the event, the JSON for clients, and those strings that are not in that JSON as they
- * are: decoded ones, and all of them when the JSON had to be written anew. */
+ * It contains the event, the JSON for clients, and those strings that are not in that JSON
+ * unchanged: decoded ones, and all of them if the JSON had to be rewritten. */
 #include "gateway/intake/event_decode.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@
 struct event_decoder {
     size_t max_bytes;
     struct event_reader reader;
-    struct buffer json; /* what clients get, when that is not the message */
+    struct buffer json; /* for clients, if it is not the message */
     struct buffer deletion;
 };
 
@@ -97,8 +98,8 @@ static void set_shape(struct sl_event_view *view, const struct event_post_facts 
                     view->box.south <= view->box.north;
 }
 
-/* Of neither a post nor a deletion; those for gateways only are restricted, whatever they count as.
- */
+/* The type for filters of kinds that are neither post nor deletion; those for gateways only are
+ * restricted, whatever their type. */
 static enum sl_event_type type_of(enum event_kind kind)
 {
     switch (kind) {
@@ -111,7 +112,8 @@ static enum sl_event_type type_of(enum event_kind kind)
     }
 }
 
-/* The view with slices of message and scratch; its `urls` are set when there is memory for them. */
+/* The view with slices of message and scratch; its `urls` are set later, when there is memory for
+ * them. */
 static struct sl_event_view make_view(const struct event_facts *facts, enum event_kind kind)
 {
     const struct event_post_facts *post = &facts->post;
@@ -145,7 +147,7 @@ static struct sl_event_view make_view(const struct event_facts *facts, enum even
     return view;
 }
 
-/* What clients get of a delete. */
+/* Writes the JSON of a deletion for clients. */
 static void print_delete(struct event_decoder *decoder, const struct event_facts *facts)
 {
     struct buffer *json = &decoder->deletion;
@@ -164,7 +166,7 @@ static void print_delete(struct event_decoder *decoder, const struct event_facts
     decoder->json.failed = decoder->json.failed || json->failed;
 }
 
-/* The message in one line, with each audience reduced to its kind. */
+/* Writes the message in one line, with each audience reduced to its kind. */
 static void print_edited(struct buffer *json, struct sl_slice message,
                          const struct event_edit *edits, size_t count)
 {
@@ -179,11 +181,11 @@ static void print_edited(struct buffer *json, struct sl_slice message,
     json_append_in_one_line(json, sl_slice_from(message, at));
 }
 
-/* The event's own memory, as it fills up: what is in the message moves with it, the rest is
- * copied behind. With `room` NULL it only counts. */
+/* The event's own memory while it is filled: slices of the message are adjusted, others are copied
+ * after it. With `room` NULL it only counts. */
 struct home {
     struct sl_slice message; /* without data: not part of the event */
-    const char *json;        /* where it went */
+    const char *json;        /* its copy */
     char *room;
     size_t size;
 };
@@ -217,8 +219,8 @@ static void move_slices(struct home *home, struct sl_event_view *view, struct sl
         move_slice(home, &urls[i]);
 }
 
-/* One line: outside of strings a space does as well as a tab, CR or LF, and inside there are none.
- */
+/* Makes it one line: outside of strings a space is equivalent to a tab, CR or LF, and strings
+ * contain none. */
 static void replace_breaks(char *json, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
@@ -298,7 +300,7 @@ static bool is_white_space(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* Without the white space around it, so that a client's line begins with its `{`. */
+/* Removes white space around the text, so that a client's line begins with its `{`. */
 static struct sl_slice trim(struct sl_slice text)
 {
     while (text.size > 0 && is_white_space(text.data[0]))

@@ -1,13 +1,13 @@
-/* event_facts.c - a table of the members that matter, and a parser that fills a struct from it.
+/* event_facts.c - a table of the relevant members, and a parser that fills a struct from it.
  *
  * yajl calls back for each token. `containers` says what each open container is (one of the few
- * that events have, or CONTAINER_OTHER), and the table says where in struct event_facts a member's
- * value goes. A member's key clears what an earlier member of that name left, so that the last one
- * counts whatever its type.
+ * that events have, or CONTAINER_OTHER), and the table says where in struct event_facts the value
+ * of a member is stored. The key of a member clears what an earlier member with that name has set,
+ * so that the last one counts whatever its type.
  *
- * Strings without escapes are slices of the message; decoded ones are kept in `scratch`. So is all
- * that yajl allocates: it does not survive a failed malloc, therefore the scratch is made large
- * enough beforehand and fails as a whole. */
+ * Strings without escapes are slices of the message; decoded ones are stored in `scratch`. So is
+ * everything that yajl allocates: because it does not survive a failed malloc, the scratch is made
+ * large enough before and fails as a whole. */
 #include "gateway/intake/event_facts.h"
 
 #include <errno.h>
@@ -21,10 +21,10 @@
 
 enum { USER_ID_MAX = 64, ID_MAX_DIGITS = 19 };
 
-/* Memory larger than this is given back after the message that needed it. */
+/* Memory beyond this size is freed after the message that needed it. */
 enum { SCRATCH_KEEP = 512 * 1024 };
 
-/* What the open container is. */
+/* The kind of an open container. */
 enum container {
     CONTAINER_NONE, /* outside of the object */
     CONTAINER_ROOT,
@@ -37,11 +37,11 @@ enum container {
     CONTAINER_QUOTE_OF,
     CONTAINER_GEO,
     CONTAINER_PLACE,
-    CONTAINER_AUDIENCE, /* an audience that is no string */
-    CONTAINER_BBOX,     /* from here on arrays */
+    CONTAINER_AUDIENCE, /* an audience that is not a string */
+    CONTAINER_BBOX,     /* the following are arrays */
     CONTAINER_URLS,
     CONTAINER_MEDIA,
-    CONTAINER_OTHER, /* nothing in it matters */
+    CONTAINER_OTHER, /* its content is ignored */
 };
 
 enum member_type {
@@ -59,7 +59,7 @@ struct member {
     size_t name_size;
     enum member_type type;
     enum container opens;
-    size_t offset, size; /* in struct event_facts */
+    size_t offset, size; /* of the field in struct event_facts */
 };
 
 #define MEMBER(name, type, opens, field)                                                           \
@@ -110,7 +110,7 @@ static const struct member members[CONTAINER_OTHER + 1][MAX_MEMBERS] = {
                          MEMBER("bbox", MEMBER_ARRAY, CONTAINER_BBOX, post.place.bbox)},
 };
 
-/* One message on its way through. */
+/* The state of parsing a message. */
 struct reading {
     struct event_reader *reader;
     struct sl_slice message;
@@ -118,10 +118,10 @@ struct reading {
     yajl_handle parser;
     size_t arena_used; /* yajl's part of the scratch */
     size_t arena_size;
-    char *strings;               /* the rest: decoded strings, behind each other */
-    const struct member *member; /* whose value comes next; NULL: of no interest */
-    size_t audience_from;        /* behind the key of the last "audience" */
-    size_t end;                  /* behind the outermost value; 0: it is still open */
+    char *strings;               /* the rest: decoded strings, concatenated */
+    const struct member *member; /* whose value comes next; NULL: ignored */
+    size_t audience_from;        /* offset after the key of the last "audience" */
+    size_t end;                  /* offset after the outermost value; 0: it is still open */
     bool is_too_deep;
     unsigned depth;
     enum container containers[EVENT_MAX_DEPTH + 1]; /* up to `depth` */
@@ -129,10 +129,10 @@ struct reading {
 
 /* ---- scratch ---- */
 
-/* yajl 2.1 takes its handle, lexer and state stack (together below 1 KiB at depth 32) and two
- * buffers that begin with 2 KiB and double: one holds the longest string with escapes, the other
- * an unfinished token at the end. With the smaller ones left behind, each takes less than
- * 4 KiB + 4 * message. */
+/* yajl 2.1 allocates its handle, lexer and state stack (together below 1 KiB at depth 32) and two
+ * buffers that begin with 2 KiB and double: one for the longest string with escapes, the other for
+ * an unfinished token at the end. Including the smaller ones that are abandoned, each takes less
+ * than 4 KiB + 4 * message. */
 static size_t arena_size_for(size_t message_size)
 {
     return 16 * 1024 + 8 * message_size;
@@ -175,11 +175,11 @@ static void *arena_realloc(void *context, void *memory, size_t size)
 
 static void arena_free(void *context, void *memory)
 {
-    (void)context; /* all of it at once, when the message has been read */
+    (void)context; /* everything is freed at once, after the message */
     (void)memory;
 }
 
-/* Arena and strings: no two strings are decoded from the same bytes, and each decodes to fewer. */
+/* For the arena and strings: no bytes are decoded twice, and each string decodes to fewer bytes. */
 static int scratch_reserve(struct event_reader *reader, size_t message_size)
 {
     size_t size = arena_size_for(message_size) + message_size;
@@ -223,7 +223,7 @@ void event_reader_done(struct event_reader *reader)
 
 /* ---- values ---- */
 
-/* A string as it will stay until the message has been read. */
+/* Makes a string valid until the message has been parsed. */
 static struct sl_slice keep_string(struct reading *reading, const unsigned char *data, size_t size)
 {
     const char *text = (const char *)data;
@@ -257,8 +257,9 @@ static uint64_t read_id(struct sl_slice digits)
     return id <= INT64_MAX ? id : 0;
 }
 
-/* Of a JSON number; infinite when it is too large for a double. The copy behind the strings has
- * room: in the message the number and what ends it stand where no string does. */
+/* The value of a JSON number; infinite if it is too large for a double. There is room for the copy
+ * after the strings, because the number and the character that ends it are in no string of the
+ * message. */
 static double read_number(struct reading *reading, struct sl_slice text)
 {
     memcpy(reading->strings, text.data, text.size);
@@ -276,7 +277,7 @@ static void *field(struct reading *reading, const struct member *member)
     return (char *)&reading->facts + member->offset;
 }
 
-/* The member whose value begins now, and there is none any more. */
+/* Returns the member whose value begins now, and clears it. */
 static const struct member *take_member(struct reading *reading)
 {
     const struct member *member = reading->member;
@@ -285,11 +286,11 @@ static const struct member *take_member(struct reading *reading)
     return member;
 }
 
-/* What clients may be told of an audience: its kind, if it is one that we know. */
+/* What clients may be told about an audience: its kind, if it is known. */
 static struct sl_slice audience_kind(struct sl_slice audience)
 {
     static const struct {
-        struct sl_slice name, list; /* `list`: what comes before a list of ids */
+        struct sl_slice name, list; /* `list`: the prefix of a list of ids */
     } kinds[] = {
         {{"public", 6}, {NULL, 0}},
         {{"followers", 9}, {NULL, 0}},
@@ -332,7 +333,7 @@ static void set_string(struct reading *reading, const struct member *member, str
     case MEMBER_AUDIENCE:
         set_audience(reading, text, true);
         break;
-    default: /* mistyped: absent */
+    default: /* wrong type: absent */
         break;
     }
 }
@@ -359,7 +360,7 @@ static void set_number(struct reading *reading, const struct member *member, str
     }
 }
 
-/* An item of the open array. */
+/* Adds an item of the open array. */
 static void add_item(struct reading *reading, struct sl_slice string, struct sl_slice number)
 {
     struct event_post_facts *post = &reading->facts.post;
@@ -386,7 +387,7 @@ static void add_item(struct reading *reading, struct sl_slice string, struct sl_
     }
 }
 
-/* ---- what yajl calls; 0 makes it stop ---- */
+/* ---- callbacks of yajl; 0 stops it ---- */
 
 static int on_null(void *context)
 {
@@ -435,7 +436,7 @@ static int on_string(void *context, const unsigned char *data, size_t size)
     return 1;
 }
 
-/* Opens what the pending member opens when it is of `type`; anything else is of no interest. */
+/* Opens what the pending member opens if it is of `type`; anything else is ignored. */
 static int open_container(struct reading *reading, enum member_type type)
 {
     const struct member *member = take_member(reading);
@@ -521,7 +522,7 @@ static int parse(struct reading *reading, struct failure *reterr)
     yajl_status status;
 
     reading->parser = yajl_alloc(&callbacks, &arena, reading);
-    yajl_config(reading->parser, yajl_dont_validate_strings, 1); /* json_text_check() has */
+    yajl_config(reading->parser, yajl_dont_validate_strings, 1); /* json_text_check() does so */
     status = yajl_parse(reading->parser, text, reading->message.size);
     if (reading->is_too_deep)
         return failure_set(reterr, -EBADMSG, "nested deeper than %d", EVENT_MAX_DEPTH);
@@ -532,7 +533,7 @@ static int parse(struct reading *reading, struct failure *reterr)
         return failure_set(reterr, -EBADMSG, "not a JSON object");
     if (reading->end == 0)
         return failure_set(reterr, -EBADMSG, "JSON ends too early");
-    if (reading->end != reading->message.size) /* yajl waits for the rest of such a token */
+    if (reading->end != reading->message.size) /* yajl waits for the rest of an incomplete token */
         return failure_set(reterr, -EBADMSG, "not JSON near byte %zu", reading->end);
     return 0;
 }

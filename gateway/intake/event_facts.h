@@ -1,7 +1,7 @@
-/* gateway/intake/event_facts.h - the members of an event that somebody needs, out of its JSON.
+/* gateway/intake/event_facts.h - reads the relevant members of an event from its JSON.
  *
- * Reads one message whole and leaves slices of it, and of the reader's own memory for strings with
- * escapes. Says nothing about which members an event must have: event_decode() does. */
+ * It parses a whole message and returns slices of it, and of the reader's own memory for strings
+ * with escapes. It does not check which members an event must have; event_decode() does. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,7 +17,7 @@ enum { EVENT_MAX_DEPTH = 32 };
 
 struct event_number {
     bool is_given;
-    double value; /* infinite when too large for a double */
+    double value; /* infinite if it is too large for a double */
 };
 
 struct event_reference {
@@ -40,8 +40,8 @@ struct event_post_facts {
         struct sl_slice name, country;
         struct {
             double edges[4]; /* west, south, east, north */
-            size_t count;    /* items of the array */
-            bool has_other;  /* one of them is no number */
+            size_t count;    /* number of items in the array */
+            bool has_other;  /* an item is not a number */
         } bbox;
     } place;
     struct {
@@ -52,7 +52,8 @@ struct event_post_facts {
     } media;
 };
 
-/* Members that are absent, null or mistyped are 0 or slices without data. Ids are in range. */
+/* Members that are absent, null or of the wrong type are 0 or slices without data. Ids are in
+ * range. */
 struct event_facts {
     uint64_t id; /* 0: none */
     struct sl_slice type, at;
@@ -63,28 +64,28 @@ struct event_facts {
     struct event_post_facts post;
 };
 
-/* An audience in the message that clients must not see as it is. */
+/* An audience in the message that clients must not see unchanged. */
 struct event_edit {
-    size_t from, to; /* bytes of the message: behind the key, behind the value */
+    size_t from, to; /* offsets in the message: after the key, after the value */
     struct sl_slice kind;
 };
 
-/* Memory that is used again from one message to the next. All zero: a new one. */
+/* Memory reused for each message. Initially zero. */
 struct event_reader {
     char *scratch;
     size_t scratch_size;
     struct buffer urls;  /* struct sl_slice */
-    struct buffer edits; /* struct event_edit, in the message's order */
+    struct buffer edits; /* struct event_edit, in the order of the message */
 };
 
 void event_reader_done(struct event_reader *reader);
-/* Gives back what an uncommonly large message needed. The facts read last are gone. */
+/* Frees what an unusually large message needed. The facts become invalid. */
 void event_reader_trim(struct event_reader *reader);
 void event_buffer_trim(struct buffer *buffer);
 
-/* `message` has no white space around it. 0; -EBADMSG: it is not one JSON object that may be passed
- * on, *reterr says why; -ENOMEM.
- * The facts are good until the next call or the end of `message`. */
+/* `message` must have no white space around it. 0; -EBADMSG: not one JSON object that may be
+ * passed on, *reterr says why; -ENOMEM. The facts are valid until the next call, and as long as
+ * `message`. */
 int event_facts_read(struct event_reader *reader, struct sl_slice message,
                      struct event_facts *ret_facts, struct json_breaks *ret_breaks,
                      struct failure *reterr);

@@ -1,11 +1,11 @@
--- change_user.lua - a user's name, login, profile.
+-- change_user.lua - changes a user's name, login or profile.
 --
 -- ARGV: shards, request id, user ('=ID' or '@FOLDED LOGIN'), then names and values in turn: `name`,
--- `login` with the folded login behind it, and `bio`, `avatar`, `fields`, of which an empty value takes
--- the member away. A login is given once: who has had one keeps it, and is found by it. The event names
--- what differs; there is none if nothing does.
--- Returns {repeated, user id}.
-local LOGINS = 8 -- that one user may have had
+-- `login` followed by the folded login, and `bio`, `avatar`, `fields`, of which an empty value
+-- removes the member. A login is never given to another user: whoever has had it keeps it, and is
+-- found by it. The event contains what has changed; if nothing has, there is none. Returns
+-- {repeated, user id}.
+local LOGINS = 8 -- maximum number of logins of a user
 
 local meta, refusal = open_shard()
 if not meta then

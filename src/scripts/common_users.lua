@@ -1,10 +1,11 @@
--- common_users.lua - who is on one user's list and on another's, too. Writes nothing.
+-- common_users.lua - the users who are on one user's list and also on another's. Writes nothing.
 --
--- Runs in the shard of the first. ARGV: shards, request id (not used), 'followers' or 'following',
--- id of the first, id of the second, before ('+inf' or a position), limit.
--- Goes through up to SCAN users of the first's list, newest first. Returns {1 when it has asked the
--- second's list, position to go on before or '0' at the end, then position and id of each}. Of a
--- second in another shard all are returned, to be asked there (check_common.lua).
+-- Runs in the shard of the first user. ARGV: shards, request id (not used), 'followers' or
+-- 'following', id of the first, id of the second, before ('+inf' or a position), limit. Examines up
+-- to SCAN users of the first list, newest first. Returns {1 if the second list was searched,
+-- position at which to continue or '0' at the end, then position and id of each}. If the second
+-- user is in another shard, all examined users are returned, to be checked there
+-- (check_common.lua).
 local SCAN = 2000
 
 local meta, refusal = open_shard()

@@ -1,7 +1,7 @@
--- create_user.lua - a new user, who owns a login that nobody else has.
+-- create_user.lua - creates a user with a login that nobody else has.
 --
--- ARGV: shards, request id, folded login, login, name. Returns {repeated, user id}, which is the id of the
--- event, too.
+-- ARGV: shards, request id, folded login, login, name. Returns {repeated, user id}, which is also
+-- the id of the event.
 local meta, refusal = open_shard()
 if not meta then
     return refusal

@@ -1,4 +1,4 @@
--- find_user.lua - a user by id or by login. Writes nothing.
+-- find_user.lua - finds a user by id or login. Writes nothing.
 --
 -- ARGV: shards, request id (not used), '=ID' or '@FOLDED LOGIN'. Returns {id, login, name}.
 local meta, refusal = open_shard()

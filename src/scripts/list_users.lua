@@ -1,7 +1,8 @@
--- list_users.lua - the users of this shard, some at a time. Writes nothing.
+-- list_users.lua - lists the users of this shard, some at a time. Writes nothing.
 --
--- ARGV: shards, request id (not used), where to go on: '0' at first, then what was returned, until that
--- is '0' again. Returns {where to go on, ids of users}; a user may be there more than once.
+-- ARGV: shards, request id (not used), where to continue: '0' at first, then what was returned,
+-- until that is '0' again. Returns {where to continue, ids of users}; a user may be returned more
+-- than once.
 local meta, refusal = open_shard()
 if not meta then
     return refusal

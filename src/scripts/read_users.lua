@@ -1,9 +1,8 @@
--- read_users.lua - users as others see them. Writes nothing.
+-- read_users.lua - reads users. Writes nothing.
 --
--- ARGV: shards, request id (not used), then users, each '=ID' or '@FOLDED LOGIN', or where the reader
--- has it from a cache '+ID:VERSION'.
--- Returns for each a row (see user_row; of what is cached bare_user_row), or an error: there is no
--- such user.
+-- ARGV: shards, request id (not used), then users, each '=ID' or '@FOLDED LOGIN', or '+ID:VERSION'
+-- if the reader has it in a cache. Returns for each a row (see user_row; for cached ones
+-- bare_user_row), or an error if there is no such user.
 local meta, refusal = open_shard()
 if not meta then
     return refusal
