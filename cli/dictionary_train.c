@@ -114,9 +114,9 @@ static int train(struct database *database, const struct cli *cli, const struct 
 {
     size_t posts = hold_out(log->samples, log->count);
     struct buffer dictionary = BUFFER_INIT;
-    struct dictionary_measure measure;
+    struct dictionary_measure measure = {0};
     struct failure failure = {"out of memory"};
-    uint32_t id;
+    uint32_t id = 0;
     int r, status;
 
     r = choose_id(database, &id, &failure);
