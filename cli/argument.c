@@ -30,7 +30,7 @@ uint64_t argument_number(const struct cli *cli, const char *name, const char *te
     uint64_t number;
 
     if (sl_id_parse(sl_slice_str(text), &number) < 0 || number > max)
-        cli_usage(cli, "--%s is a number from 1 to %" PRIu64 ", not '%s'", name, max, text);
+        cli_usage(cli, "--%s must be a number from 1 to %" PRIu64 ", not '%s'", name, max, text);
     return number;
 }
 
@@ -46,7 +46,8 @@ uint64_t argument_duration_ms(const struct cli *cli, const char *name, const cha
     if (!is_number && sl_duration_parse(sl_slice_str(text), &ms, &failure) < 0)
         cli_usage(cli, "--%s: %s", name, failure.text);
     if (ms < 1 || ms > max_ms)
-        cli_usage(cli, "--%s is up to %s, and not nothing", name, sl_duration_print(max_ms, room));
+        cli_usage(cli, "--%s must be greater than 0 and at most %s", name,
+                  sl_duration_print(max_ms, room));
     return ms;
 }
 

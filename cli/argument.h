@@ -15,14 +15,14 @@ enum { ARGUMENT_KEY_USER = 'u', ARGUMENT_KEY_BEFORE = 'b', ARGUMENT_KEY_LIMIT = 
 
 #define ARGUMENT_OPTION_LIMIT(max)                                                                 \
     {                                                                                              \
-        "limit", ARGUMENT_KEY_LIMIT, "N", "So many at most, 1 to " max "; 20 unless given.", NULL, \
-            CLI_ONCE                                                                               \
+        "limit", ARGUMENT_KEY_LIMIT, "N", "The maximum number, 1 to " max "; the default is 20.",  \
+            NULL, CLI_ONCE                                                                         \
     }
 #define ARGUMENT_OPTION_BEFORE                                                                     \
     {                                                                                              \
         "before", ARGUMENT_KEY_BEFORE, "N",                                                        \
-            "Those that come behind this one: the \"position\" of a user, the \"id\" of a post.",  \
-            NULL, CLI_ONCE                                                                         \
+            "Only those after this one: the \"position\" of a user, the \"id\" of a post.", NULL,  \
+            CLI_ONCE                                                                               \
     }
 
 /* Digits are an id, and anything else is a login, with or without @, because ids of this database

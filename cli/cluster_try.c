@@ -261,7 +261,7 @@ static void say_what_to_try(const struct trial *trial)
     snprintf(url, sizeof(url), "http://%.*s:%u", is_any ? 9 : (int)(colon - trial->listen),
              is_any ? "127.0.0.1" : trial->listen, trial->port);
     printf("Sluice listens on %s, on a Redis Cluster of three masters and three replicas.\n\n"
-           "To look at it, open this in a browser; it brings a development token, good for a "
+           "To look at it, open this in a browser; it contains a development token, valid for a "
            "week:\n\n"
            "  %s/#token=%.*s\n\n",
            url, url, SL_SLICE_ARG(buffer_slice(&trial->token)));
@@ -348,7 +348,7 @@ static double read_rate(const struct cli *cli, const char *text)
     double rate = strtod(text, &end);
 
     if (end == text || *end || !(rate >= 0 && rate <= 60000))
-        cli_usage(cli, "--rate is a number of posts a minute, up to 60000, not '%s'", text);
+        cli_usage(cli, "--rate must be a number of posts a minute, up to 60000, not '%s'", text);
     return rate;
 }
 
@@ -389,22 +389,25 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 static const struct cli_option options[] = {
-    {"listen", 'l', "HOST:PORT", "Where sluiced serves; 127.0.0.1:8080 unless given.", NULL,
+    {"listen", 'l', "HOST:PORT", "The address of sluiced; the default is 127.0.0.1:8080.", NULL,
      CLI_ONCE},
     {"port", 'p', "N",
-     "The port of the first node, 7001 unless given; the other five have the next ones, and each "
-     "node another one 10000 above its own.",
+     "The port of the first node; the default is 7001. The other five nodes use the next ones, "
+     "and each node uses another port 10000 above its own.",
      NULL, CLI_ONCE},
     {"dir", 'd', "DIR",
-     "Keep everything in this directory, and go on with what is in it. Unless given it is a "
+     "Keep everything in this directory, and continue with what is in it. The default is a "
      "temporary one, which is removed at the end.",
      CLI_FILE, CLI_ONCE},
-    {"rate", 'r', "PER_MINUTE", "How many demo posts there are; 90 unless given, 0: none.", NULL,
-     CLI_ONCE},
+    {"rate", 'r', "PER_MINUTE",
+     "The number of demo posts a minute; the default is 90, and 0 "
+     "means none.",
+     NULL, CLI_ONCE},
     {"redis-server", 's', "PROGRAM",
-     "The server of the nodes, Redis 7.0 or newer, or valkey-server; redis-server unless given.",
+     "The server program for the nodes, Redis 7.0 or newer, or valkey-server; the default is "
+     "redis-server.",
      CLI_FILE, CLI_ONCE},
-    {"sluiced", 'g', "PROGRAM", "The sluiced to start; unless given the one of this installation.",
+    {"sluiced", 'g', "PROGRAM", "The sluiced to start; the default is that of this installation.",
      CLI_FILE, CLI_ONCE},
     CLI_OPTIONS_END,
 };
@@ -413,13 +416,13 @@ const struct command command_cluster_try = {
     .name = "cluster try",
     .arguments = "",
     .summary = "try Sluice on a Redis Cluster on this machine",
-    .help =
-        "Starts three masters and three replicas of redis-server on 127.0.0.1, makes a database "
-        "of 64 shards in them, starts sluiced and a producer of demo posts, and says how to look "
-        "and what to try. Needs no root and nothing but redis-server and sluiced.\n\n"
-        "A node that is killed is started again some seconds later; what happens to the nodes is "
-        "printed. Ctrl-C or SIGTERM ends everything. It is for looking: a real cluster has each "
-        "node on a machine of its own.",
+    .help = "Starts three masters and three replicas of redis-server on 127.0.0.1, creates a "
+            "database with 64 shards in them, starts sluiced and a producer of demo posts, and "
+            "prints what to look at and what to try. Needs only redis-server and sluiced, and no "
+            "root.\n\n"
+            "A node that is killed is restarted some seconds later; what happens to the nodes is "
+            "printed. Ctrl-C or SIGTERM ends everything. This is for demonstration: a real cluster "
+            "has each node on a machine of its own.",
     .options = options,
     .examples = "sluice cluster try\n"
                 "sluice cluster try --dir /var/tmp/sluice-cluster --port 7101 --rate 600\n",

@@ -158,7 +158,7 @@ static int run_following(struct cli *cli, int argc, char **argv)
 }
 
 #define HELP                                                                                       \
-    "In the order of the first's list; it is faster with the shorter list "                        \
+    "In the order of the first user's list; it is faster with the shorter list "                   \
     "first. " ARGUMENT_USER_HELP
 
 static const struct cli_option options[] = {
@@ -170,7 +170,7 @@ static const struct cli_option options[] = {
 const struct command command_common_followers = {
     .name = "common followers",
     .arguments = "USER USER",
-    .summary = "who follows both of two users, a line of JSON each",
+    .summary = "list common followers of two users, as lines of JSON",
     .help = HELP,
     .options = options,
     .examples = "sluice common followers ada bob\n",
@@ -180,7 +180,7 @@ const struct command command_common_followers = {
 const struct command command_common_following = {
     .name = "common following",
     .arguments = "USER USER",
-    .summary = "whom both of two users follow, a line of JSON each",
+    .summary = "list users whom two users follow, as lines of JSON",
     .help = HELP,
     .options = options,
     .examples = "sluice common following ada bob\n",

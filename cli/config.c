@@ -80,7 +80,7 @@ static int run_set(struct cli *cli, int argc, char **argv)
 
     cli_no_options(cli, argc, argv);
     if (argc - optind != 2)
-        cli_usage(cli, "a NAME and a VALUE are needed");
+        cli_usage(cli, "give a NAME and a VALUE");
     change = setting_change_parse(cli, find(cli, argv[optind]), argv[optind + 1]);
     status = database_open(&database, cli, 0);
     if (status != CLI_GOOD)
@@ -94,7 +94,7 @@ const struct command command_config_list = {
     .name = "config list",
     .arguments = "",
     .summary = "show the settings of the database",
-    .help = "A line each: name, value, what it is.",
+    .help = "One line for each: name, value, description.",
     .examples = "sluice config list\n",
     .run = run_list,
 };
@@ -112,11 +112,10 @@ const struct command command_config_get = {
 const struct command command_config_set = {
     .name = "config set",
     .arguments = "NAME VALUE",
-    .summary = "change one setting, while everything runs",
-    .help =
-        "It counts from the next operation on, whoever does it. Durations are written like 90s, "
-        "30m, 24h, 7d; the value default takes the setting back. 'sluice config list' shows all "
-        "names.",
+    .summary = "change a setting of the running database",
+    .help = "It takes effect with the next operation, for all programs. Durations are written like "
+            "90s, 30m, 24h, 7d; the value default restores the default. 'sluice config list' shows "
+            "all names.",
     .examples = "sluice config set log-age 7d\n"
                 "sluice config set log-age default\n",
     .words = settings_names,

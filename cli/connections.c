@@ -110,7 +110,7 @@ static int ask(const struct cli *cli, const struct wish *wish, const char *metho
     } else if (status == 200) {
         *ret_json = json_loadb(answer->data, answer->size, 0, NULL);
         if (!json_is_object(*ret_json))
-            result = cli_failed_with(cli, "the answer is no JSON");
+            result = cli_failed_with(cli, "the answer is not JSON");
     }
     curl_easy_cleanup(curl);
     curl_free(url);
@@ -243,7 +243,7 @@ static int end(const struct cli *cli, struct wish *wish)
 static void check_id(const struct cli *cli, const char *id)
 {
     if (strlen(id) != 32 || strspn(id, "0123456789abcdef") != 32)
-        cli_usage(cli, "--end takes the id of a connection: 32 digits from 0 to f");
+        cli_usage(cli, "--end needs the id of a connection: 32 digits from 0 to f");
 }
 
 static struct wish read_options(struct cli *cli, int argc, char **argv)
@@ -301,11 +301,11 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 static const struct cli_option options[] = {
-    {"sub", KEY_SUB, "SUBJECT", "List those of this subject alone.", NULL, CLI_ONCE},
+    {"sub", KEY_SUB, "SUBJECT", "List only those of this subject.", NULL, CLI_ONCE},
     {"end", KEY_END, "ID", "End this one.", NULL, CLI_ONCE},
-    {"end-sub", KEY_END_SUB, "SUBJECT", "End all of this subject, and print how many they were.",
+    {"end-sub", KEY_END_SUB, "SUBJECT", "End all streams of this subject, and print how many.",
      NULL, CLI_ONCE},
-    {"json", KEY_JSON, NULL, "List them as they came, a line of JSON each.", NULL, CLI_ONCE},
+    {"json", KEY_JSON, NULL, "Print them as received, as lines of JSON.", NULL, CLI_ONCE},
     SERVER_OPTION_URL(KEY_URL, ""),
     SERVER_OPTION_TOKEN(KEY_TOKEN, ""),
     SERVER_OPTION_CACERT(KEY_CACERT),
@@ -316,12 +316,12 @@ const struct command command_connections = {
     .name = "connections",
     .arguments = "",
     .summary = "list the open streams of all gateways, or end some",
-    .help = "Asks a sluiced for the streams that are open on it and on all others of its database: "
-            "those of the token's subject, which takes scope read or write, or with scope admin "
-            "everybody's. A line each: id, since when, from where, path, transport, then what it "
-            "costs and has been sent, and with admin whose it is.\n\n"
-            "A stream that is ended is told so, and stays away; what comes back all the same is "
-            "served as long as its token is good.",
+    .help = "Asks a sluiced for the streams that are open on it and on all others of its "
+            "database: those of the token's subject (scope read or write), or everybody's (scope "
+            "admin). One line for each: id, start, address, path, transport, then its cost and "
+            "what it has been sent, and with admin its subject.\n\n"
+            "A stream that is ended gets a message, and should not reconnect; a client that does "
+            "so nevertheless is served as long as its token is valid.",
     .options = options,
     .examples = "sluice connections\n"
                 "sluice connections --sub 42 --json\n"

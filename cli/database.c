@@ -61,8 +61,8 @@ static int open_link(struct database *database, const struct cli *cli, struct fa
     r = sl_redis_link_open(&address, &options, &database->link, &failure);
     if (r < 0 && !cli->redis_url)
         return failure_set(reterr, r,
-                           "%s (the embedded Redis of sluiced; start sluiced first, or say with "
-                           "--redis URL or SLUICE_REDIS where Redis is)",
+                           "%s (the embedded Redis of sluiced; start sluiced first, or give the "
+                           "URL of Redis with --redis or SLUICE_REDIS)",
                            failure.text);
     return r < 0 ? failure_set(reterr, r, "%s", failure.text) : 0;
 }

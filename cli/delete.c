@@ -77,7 +77,7 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 static const struct cli_option options[] = {
-    {"user", ARGUMENT_KEY_USER, "USER", "Whose post it is; nobody else may delete it.", NULL,
+    {"user", ARGUMENT_KEY_USER, "USER", "The author of the post; nobody else may delete it.", NULL,
      CLI_NEEDED},
     CLI_OPTIONS_END,
 };
@@ -86,7 +86,7 @@ const struct command command_delete = {
     .name = "delete",
     .arguments = "ID",
     .summary = "take a post back",
-    .help = "The ID is what 'sluice post' printed. " ARGUMENT_USER_HELP,
+    .help = "The ID is the one printed by 'sluice post'. " ARGUMENT_USER_HELP,
     .options = options,
     .examples = "sluice delete --user ada 114871006871552\n",
     .run = run,

@@ -173,24 +173,23 @@ static int run_withdraw(struct cli *cli, int argc, char **argv)
 const struct command command_dictionary_list = {
     .name = "dictionary list",
     .arguments = "",
-    .summary = "dictionaries of compressed streams, a line of JSON each",
-    .help = "Also those that have been withdrawn, whose ids are never used again.",
+    .summary = "list dictionaries of streams, as lines of JSON",
+    .help = "The list includes withdrawn ones, whose ids are never used again.",
     .examples = "sluice dictionary list\n",
     .run = run_list,
 };
 
 static const struct cli_option show_options[] = {
     {"raw", KEY_RAW, NULL,
-     "All its bytes, as zstd(1) takes them with -D, and as sluiced gives them to everybody.", NULL,
-     CLI_ONCE},
+     "Print all its bytes, in the format for zstd(1) -D, as sluiced serves them.", NULL, CLI_ONCE},
     CLI_OPTIONS_END,
 };
 
 const struct command command_dictionary_show = {
     .name = "dictionary show",
     .arguments = "ID",
-    .summary = "print what is in a dictionary",
-    .help = "The strings, a line each, without the tables of bytes before them.",
+    .summary = "print the content of a dictionary",
+    .help = "Prints the strings, one per line, without the tables of bytes before them.",
     .options = show_options,
     .examples = "sluice dictionary show 40961\n"
                 "sluice dictionary show --raw 40961 > dictionary\n",
@@ -200,10 +199,9 @@ const struct command command_dictionary_show = {
 const struct command command_dictionary_withdraw = {
     .name = "dictionary withdraw",
     .arguments = "ID",
-    .summary = "give a dictionary to nobody any more",
-    .help =
-        "Within seconds, sluiced answers 410 to whoever asks for it. Streams that use it go on, "
-        "with frames that refer to no dictionary. Who has fetched it keeps it.",
+    .summary = "withdraw a dictionary",
+    .help = "Within seconds, sluiced answers requests for it with 410. Streams that use it go on, "
+            "with frames that use no dictionary. Clients that have fetched it keep it.",
     .examples = "sluice dictionary withdraw 40961\n",
     .run = run_withdraw,
 };

@@ -99,7 +99,7 @@ int dictionary_make(struct piece_sample *samples, size_t count, uint32_t id, siz
     if (strings.failed)
         r = failure_set(reterr, -ENOMEM, "out of memory");
     else if (pieces.count == 0)
-        r = failure_set(reterr, -ENODATA, "no string of these posts has %d authors", PIECE_AUTHORS);
+        r = failure_set(reterr, -ENODATA, "no string in these posts has %d authors", PIECE_AUTHORS);
     else
         r = finalize(samples, count, id, size, buffer_slice(&strings), dictionary, reterr);
     pieces_done(&pieces);

@@ -174,26 +174,27 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 static const struct cli_option options[] = {
-    {"size", KEY_SIZE, "BYTES", "1,024 to 112,640; 16,384 unless given.", NULL, CLI_ONCE},
-    {"posts", KEY_POSTS, "N", "So many at most, the newest: up to 20,000; 10,000 unless given.",
+    {"size", KEY_SIZE, "BYTES", "1,024 to 112,640; the default is 16,384.", NULL, CLI_ONCE},
+    {"posts", KEY_POSTS, "N",
+     "Use at most this many of the newest posts, up to 20,000; the "
+     "default is 10,000.",
      NULL, CLI_ONCE},
-    {"dry-run", KEY_DRY_RUN, NULL, "Only says what it would be worth.", NULL, CLI_ONCE},
+    {"dry-run", KEY_DRY_RUN, NULL, "Only print what it would save.", NULL, CLI_ONCE},
     CLI_OPTIONS_END,
 };
 
 const struct command command_dictionary_train = {
     .name = "dictionary train",
     .arguments = "",
-    .summary = "make a dictionary for compressed streams",
+    .summary = "train a dictionary for compressed streams",
     .help =
-        "Made of the newest posts of the log that everybody may read and that have not been "
-        "deleted. A dictionary is given to everybody, so nothing enters it but strings that at "
-        "least five authors have written; 'sluice dictionary show' prints them. Prints its id, and "
-        "what an event of other posts takes: as it is, compressed by itself, and with the "
-        "dictionary.\n\n"
-        "Every sluiced has it within seconds, beside the others: clients ask for one by its id. "
-        "There may be eight that are not withdrawn. One stays good for as long as people write "
-        "alike: some months.",
+        "Uses the newest posts of the log that everybody may read and that have not been "
+        "deleted. A dictionary is public, so it contains only strings that at least five authors "
+        "have written; 'sluice dictionary show' prints them. Prints its id, and the size of an "
+        "event of other posts: uncompressed, compressed by itself, and with the dictionary.\n\n"
+        "Every sluiced has it within seconds, in addition to the others; clients choose one by "
+        "its id. There may be eight that are not withdrawn. A dictionary is useful as long as "
+        "posts are similar: some months.",
     .options = options,
     .examples = "sluice dictionary train\nsluice dictionary train --size 32768 --dry-run\n",
     .run = run,

@@ -125,7 +125,7 @@ static void print_rate(const json_t *json)
            number(json, "per_second") * times, unit, number(json, "per_second_low") * times,
            number(json, "per_second_high") * times, number(json, "share") * 100,
            number(json, "bytes_per_second"));
-    printf("by %.0f of %.0f events that were looked at, of %s\n", number(json, "events"),
+    printf("from %.0f of %.0f events of the sample, of %s\n", number(json, "events"),
            number(json, "looked_at"), figure_seconds(number(json, "seconds")).text);
 }
 
@@ -184,7 +184,7 @@ static int print(const struct cli *cli, const struct wish *wish, const struct bu
 
     if (!json_is_object(json)) {
         json_decref(json);
-        return cli_failed_with(cli, "the answer is no JSON");
+        return cli_failed_with(cli, "the answer is not JSON");
     }
     if (wish->is_json) {
         fwrite(answer->data, 1, answer->size, stdout);
@@ -239,7 +239,7 @@ static struct wish read_options(struct cli *cli, int argc, char **argv)
         }
     }
     if (argc - optind > 1)
-        cli_usage(cli, "one rule; quote it: '(cat OR fox) -dog'");
+        cli_usage(cli, "give one rule, in quotes: '(cat OR fox) -dog'");
     if (argc > optind)
         wish.values[0] = argv[optind];
     for (size_t i = 0; i < MEMBER_COUNT; i++)
@@ -292,20 +292,19 @@ static const struct cli_option options[] = {
      CLI_ONCE},
     {"locations", KEY_MEMBER + 3, "BOXES", "Posts in one of these boxes, WEST,SOUTH,EAST,NORTH.",
      NULL, CLI_ONCE},
-    {"language", KEY_MEMBER + 4, "LANGUAGES", "Of all these only those in one of the languages.",
-     NULL, CLI_ONCE},
-    {"sample", KEY_MEMBER + 5, "PERCENT", "Of all these a part that never changes.", NULL,
+    {"language", KEY_MEMBER + 4, "LANGUAGES", "Only those in one of the languages.", NULL,
      CLI_ONCE},
-    {"partition", KEY_MEMBER + 6, "K/N", "Of N parts that together are all, the one with number K.",
-     NULL, CLI_ONCE},
-    {"types", KEY_MEMBER + 7, "TYPES", "post,delete unless given; also follow, unfollow and user.",
+    {"sample", KEY_MEMBER + 5, "PERCENT", "Only a stable sample of them.", NULL, CLI_ONCE},
+    {"partition", KEY_MEMBER + 6, "K/N", "Only part K of N disjoint parts.", NULL, CLI_ONCE},
+    {"types", KEY_MEMBER + 7, "TYPES",
+     "The default is post,delete; there are also follow, "
+     "unfollow and user.",
      "post delete follow unfollow user", CLI_ONCE},
     {"since", KEY_SINCE, "MOMENT",
-     "Look at what has happened since then, an hour ago at most: -10m, an event id, a time. Else "
-     "at "
-     "what the server has in memory.",
+     "Sample events since then, at most an hour ago: -10m, an event id, a time. The default is "
+     "the events in the server's memory.",
      NULL, CLI_ONCE},
-    {"json", KEY_JSON, NULL, "Print the answer as it came.", NULL, CLI_ONCE},
+    {"json", KEY_JSON, NULL, "Print the answer as received.", NULL, CLI_ONCE},
     SERVER_OPTION_URL(KEY_URL, ""),
     SERVER_OPTION_TOKEN(KEY_TOKEN, ""),
     SERVER_OPTION_CACERT(KEY_CACERT),
@@ -315,12 +314,11 @@ static const struct cli_option options[] = {
 const struct command command_estimate = {
     .name = "estimate",
     .arguments = "[RULE]",
-    .summary = "tell what a filter would bring",
-    .help = "Asks a sluiced what a filter would bring: events and bytes a second, what its parts "
-            "bring, the newest examples, and what is probably wrong with it. Judged by 2,000 "
-            "events at most, drawn evenly from what has passed last.\n\n"
-            "A rule that is refused is shown with a caret under the place. Warnings go to standard "
-            "error.",
+    .summary = "estimate what a filter would match",
+    .help = "Asks a sluiced what a filter would match: events and bytes a second, the share of "
+            "its parts, the newest examples, and what is probably wrong with it. This is "
+            "estimated from at most 2,000 events, drawn evenly from recent ones.\n\n"
+            "A refused rule is shown with a caret under the place. Warnings go to standard error.",
     .options = options,
     .examples = "sluice estimate 'coffee OR tea'\n"
                 "sluice estimate --track 'cat,dog food' --language en --since -10m\n"

@@ -151,10 +151,9 @@ static int run_unfollow(struct cli *cli, int argc, char **argv)
 }
 
 #define HELP                                                                                       \
-    " All in one step, up to 1000. It is no error when that is so already. What became of each "   \
-    "of "                                                                                          \
-    "several is told in a line; what is refused, on standard error, and then the exit status is "  \
-    "1."                                                                                           \
+    " All in one step, up to 1000. If there is nothing to change, this is not an error. With "     \
+    "several users, the result for each is printed in a line; refusals go to standard error, "     \
+    "and then the exit status is 1."                                                               \
     "\n\n" ARGUMENT_USER_HELP
 
 const struct command command_follow = {
@@ -169,8 +168,8 @@ const struct command command_follow = {
 const struct command command_unfollow = {
     .name = "unfollow",
     .arguments = "USER USER...",
-    .summary = "let one user follow others no more",
-    .help = "The first follows the others no more." HELP,
+    .summary = "let one user unfollow others",
+    .help = "The first unfollows the others." HELP,
     .examples = "sluice unfollow bob ada\n",
     .run = run_unfollow,
 };

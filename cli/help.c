@@ -35,7 +35,7 @@ static int run(struct cli *cli, int argc, char **argv)
 const struct command command_help = {
     .name = "help",
     .arguments = "[COMMAND]",
-    .summary = "list the commands, or tell more of one",
+    .summary = "list the commands, or describe one",
     .examples = "sluice help\n"
                 "sluice help user add\n",
     .run = run,

@@ -82,9 +82,9 @@ static const struct cli_option options[] = {
 const struct command command_home = {
     .name = "home",
     .arguments = "USER",
-    .summary = "a user's home timeline, newest first, a line of JSON each",
-    .help = "What the user and those the user follows have posted, as far as the user may see "
-            "it. " ARGUMENT_USER_HELP,
+    .summary = "read a home timeline, newest first, as lines of JSON",
+    .help = "The posts by the user and by the users it follows, as far as the user may see "
+            "them. " ARGUMENT_USER_HELP,
     .options = options,
     .examples = "sluice home ada --limit 50\n",
     .run = run,

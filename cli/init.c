@@ -29,7 +29,7 @@ static uint32_t parse_shards(const struct cli *cli, const char *text)
     long shards = strtol(text, &end, 10);
 
     if (end == text || *end || shards < 1 || shards > SL_SHARDS_MAX)
-        cli_usage(cli, "--shards is a number from 1 to %d, not '%s'", SL_SHARDS_MAX, text);
+        cli_usage(cli, "--shards must be a number from 1 to %d, not '%s'", SL_SHARDS_MAX, text);
     return (uint32_t)shards;
 }
 
@@ -61,8 +61,9 @@ static int run(struct cli *cli, int argc, char **argv)
         return status;
     if (wish.shards && database.meta.shards != wish.shards)
         status = cli_failed_with(cli,
-                                 "there is a database of %" PRIu32 " shards already; their number "
-                                 "is fixed when a database is made",
+                                 "there is a database of %" PRIu32 " shards already; their "
+                                 "number is fixed when a "
+                                 "database is created",
                                  database.meta.shards);
     for (size_t i = 0; status == CLI_GOOD && i < wish.change_count; i++)
         status = settings_change(&database, cli, &wish.changes[i]);
@@ -80,8 +81,8 @@ static int run(struct cli *cli, int argc, char **argv)
         NULL,    CLI_ONCE},
 static const struct cli_option options[] = {
     {"shards", KEY_SHARDS, "N",
-     "How many shards it has, 1 to 64, fixed for ever; unless given 1, or in a cluster 64. Fails "
-     "when there is a database with another number.",
+     "The number of shards, 1 to 64, fixed for ever; the default is 1, or 64 in a cluster. Fails "
+     "if there is a database with another number.",
      NULL, CLI_ONCE},
 #include "src/database/settings.def"
     CLI_OPTIONS_END,
@@ -91,11 +92,11 @@ static const struct cli_option options[] = {
 const struct command command_init = {
     .name = "init",
     .arguments = "",
-    .summary = "make a database, or look at the one that is there",
+    .summary = "create a database, or show the existing one",
     .help =
-        "Prints the identity of the database and its number of shards. The other commands make a "
-        "database when they find none.\n\n"
-        "Every setting that 'sluice config list' shows is an option, too, and set where the "
+        "Prints the identity of the database and its number of shards. The other commands create "
+        "a database if there is none.\n\n"
+        "Every setting shown by 'sluice config list' is also an option, and is changed if the "
         "database exists already.",
     .options = options,
     .examples = "sluice init --shards 8 --log-age 7d\n",

@@ -85,8 +85,8 @@ const struct command command_like = {
     .name = "like",
     .arguments = "ID",
     .summary = "let a user like a post",
-    .help = "The ID is what 'sluice post' printed. It is no error when that is so "
-            "already. " ARGUMENT_USER_HELP,
+    .help = "The ID is the one printed by 'sluice post'. If there is nothing to change, this is "
+            "not an error. " ARGUMENT_USER_HELP,
     .options = options,
     .examples = "sluice like --user bob 114871006871552\n",
     .run = run_like,
@@ -95,9 +95,9 @@ const struct command command_like = {
 const struct command command_unlike = {
     .name = "unlike",
     .arguments = "ID",
-    .summary = "let a user like a post no more",
-    .help = "The ID is what 'sluice post' printed. It is no error when that is so "
-            "already. " ARGUMENT_USER_HELP,
+    .summary = "let a user take a like back",
+    .help = "The ID is the one printed by 'sluice post'. If there is nothing to change, this is "
+            "not an error. " ARGUMENT_USER_HELP,
     .options = options,
     .examples = "sluice unlike --user bob 114871006871552\n",
     .run = run_unlike,

@@ -317,14 +317,15 @@ static const struct cli_option user_options[] = {
 static const struct cli_option post_options[] = {
     ARGUMENT_OPTION_LIMIT("1000"),
     ARGUMENT_OPTION_BEFORE,
-    {"as", KEY_AS, "USER", "What this user may see; everything unless given.", NULL, CLI_ONCE},
+    {"as", KEY_AS, "USER", "Show what this user may see; the default is everything.", NULL,
+     CLI_ONCE},
     CLI_OPTIONS_END,
 };
 
 const struct command command_followers = {
     .name = "followers",
     .arguments = "USER",
-    .summary = "who follows a user, newest first, a line of JSON each",
+    .summary = "list followers of a user, newest first, as lines of JSON",
     .help = ARGUMENT_USER_HELP,
     .options = user_options,
     .examples = "sluice followers ada --limit 100\n",
@@ -334,7 +335,7 @@ const struct command command_followers = {
 const struct command command_following = {
     .name = "following",
     .arguments = "USER",
-    .summary = "whom a user follows, newest first, a line of JSON each",
+    .summary = "list followed users, newest first, as lines of JSON",
     .help = ARGUMENT_USER_HELP,
     .options = user_options,
     .examples = "sluice following ada\n",
@@ -344,7 +345,7 @@ const struct command command_following = {
 const struct command command_posts = {
     .name = "posts",
     .arguments = "USER",
-    .summary = "what a user has posted, newest first, a line of JSON each",
+    .summary = "list the posts of a user, newest first, as lines of JSON",
     .help = ARGUMENT_USER_HELP,
     .options = post_options,
     .examples = "sluice posts ada --as bob\n",
@@ -354,7 +355,7 @@ const struct command command_posts = {
 const struct command command_comments = {
     .name = "comments",
     .arguments = "ID",
-    .summary = "what answers a post, newest first, a line of JSON each",
+    .summary = "list the replies to a post, newest first, as lines of JSON",
     .help = "The ID is that of the post.",
     .options = post_options,
     .examples = "sluice comments 114871006871552\n",
@@ -364,7 +365,7 @@ const struct command command_comments = {
 const struct command command_likes = {
     .name = "likes",
     .arguments = "ID",
-    .summary = "who likes a post, newest first, a line of JSON each",
+    .summary = "list who likes a post, newest first, as lines of JSON",
     .help = "The ID is that of the post.",
     .options = post_options,
     .examples = "sluice likes 114871006871552\n",

@@ -29,14 +29,14 @@ static int run_group(struct cli *cli, int argc, char **argv)
     }
     if (*second == '-')
         cli_usage(cli,
-                  "options go in front of '%s' or behind all words of the command's name: "
-                  "sluice %s COMMAND %s ...",
+                  "options go before '%s' or after all words of the command's name: sluice %s "
+                  "COMMAND %s ...",
                   argv[0], argv[0], second);
     snprintf(words, sizeof(words), "%s %s", argv[0], second);
     meant = command_table_nearest(&commands, words, room);
     if (meant)
         cli_usage(cli, "there is no command '%s'; is '%s' meant?", words, meant);
-    fprintf(stderr, "sluice: there is no command '%s'; these begin so:\n", words);
+    fprintf(stderr, "sluice: there is no command '%s'; these begin with it:\n", words);
     usage_print_group(stderr, &commands, argv[0]);
     return CLI_USAGE;
 }

@@ -55,7 +55,7 @@ static unsigned parse_replicas(const struct cli *cli, const char *text)
     unsigned long replicas = strtoul(text, &end, 10);
 
     if (text[0] < '0' || text[0] > '9' || *end || replicas > REPLICAS_MAX)
-        cli_usage(cli, "--wait-replicas is a number up to %d, not '%s'", REPLICAS_MAX, text);
+        cli_usage(cli, "--wait-replicas must be a number up to %d, not '%s'", REPLICAS_MAX, text);
     return (unsigned)replicas;
 }
 
@@ -104,7 +104,7 @@ static _Noreturn void refuse_unknown(const struct cli *cli, const char *argument
         cli_usage(cli, "--%s may mean several options; write the whole name", name);
     owner = cli->command ? NULL : command_table_with_option(cli->commands, name);
     if (owner)
-        cli_usage(cli, "--%s goes behind the command's name: sluice %s --%s ...", name, owner->name,
+        cli_usage(cli, "--%s goes after the command's name: sluice %s --%s ...", name, owner->name,
                   name);
     if (search.best)
         cli_usage(cli, "unknown option --%s; is --%s meant?", name, search.best);
@@ -124,8 +124,8 @@ static _Noreturn void refuse(const struct cli *cli, char **argv, int option)
         refuse_unknown(cli, argv[optind - 1]);
     cli_usage(
         cli,
-        "unknown option -%c; options begin with two hyphens, and -- stands before an argument "
-        "that begins with one",
+        "unknown option -%c; options begin with two hyphens; write -- before an argument that "
+        "begins with one",
         optopt);
 }
 
@@ -150,7 +150,7 @@ static const struct cli_option *next_option(const struct cli *cli, int argc, cha
         refuse(cli, argv, option);
     option -= NUMBER_BASE;
     if (walk.times[option]++ > 0 && walk.rows[option]->times != CLI_MANY)
-        cli_usage(cli, "--%s is given twice; once is all it takes", walk.rows[option]->name);
+        cli_usage(cli, "--%s is given twice", walk.rows[option]->name);
     return walk.rows[option];
 }
 

@@ -136,7 +136,7 @@ static void read_geo(const struct cli *cli, const char *text, struct sl_post *po
     post->has_point = read_degrees(text, 180, ',', &post->lon, &lat) &&
                       read_degrees(lat, 90, '\0', &post->lat, &end);
     if (!post->has_point)
-        cli_usage(cli, "--geo is LON,LAT, in degrees from -180 to 180 and -90 to 90, not '%s'",
+        cli_usage(cli, "--geo must be LON,LAT, in degrees from -180 to 180 and -90 to 90, not '%s'",
                   text);
 }
 
@@ -147,7 +147,7 @@ static void read_reference(const struct cli *cli, const char *name, const char *
 
     ret_reference->post = sl_slice_str(text);
     if (sl_id_parse(ret_reference->post, &id) < 0)
-        cli_usage(cli, "--%s is the id of a post, not '%s'", name, text);
+        cli_usage(cli, "--%s must be the id of a post, not '%s'", name, text);
 }
 
 static void add_url(const struct cli *cli, const char *url, struct wish *wish)
@@ -165,7 +165,7 @@ static void add_media(const struct cli *cli, const char *text, struct wish *wish
     json_t *media = json_loads(text, JSON_REJECT_DUPLICATES, &error);
 
     if (!media)
-        cli_usage(cli, "--media is an object of JSON or an array of them: %s at byte %d",
+        cli_usage(cli, "--media must be a JSON object or an array of them: %s at byte %d",
                   error.text, error.position);
     if (!wish->media)
         wish->media = json_array();
@@ -261,22 +261,20 @@ static const struct cli_option options[] = {
     {"user", 'u', "USER", "Who posts.", NULL, CLI_NEEDED},
     {"lang", 'l', "LANG", "The language, a BCP 47 tag such as en or zh-TW.", NULL, CLI_ONCE},
     {"geo", 'g', "LON,LAT", "Where it was written, in degrees east and north.", NULL, CLI_ONCE},
-    {"reply-to", 'r', "ID", "The post that this one answers; there must be one of this id.", NULL,
-     CLI_ONCE},
-    {"repost", 'p', "ID", "The post that this one passes on; only public ones can be.", NULL,
-     CLI_ONCE},
+    {"reply-to", 'r', "ID", "The post that this one replies to; it must exist.", NULL, CLI_ONCE},
+    {"repost", 'p', "ID", "The post that this one repeats; it must be public.", NULL, CLI_ONCE},
     {"quote", 'q', "ID", "The post that this one quotes.", NULL, CLI_ONCE},
     {"url", 'L', "URL", "A link, http or https, up to 2,048 bytes; up to 16 of them.", NULL,
      CLI_MANY},
     {"media", 'm', "JSON",
-     "An object of JSON that says what belongs to the post, or an array of them; what is in it is "
-     "the application's affair, up to 16,384 bytes in all.",
+     "A JSON object that describes media of the post, or an array of them, with members as the "
+     "application needs them, up to 16,384 bytes in all.",
      NULL, CLI_MANY},
     {"audience", 'a', "WHO",
-     "Who may see it: public, everybody, unless given; followers; only:ID,ID, these users; "
-     "except:ID,ID, every user but these; or followers-except:ID,ID, those who follow, but these. "
-     "Up to 500 users are listed, each by id or by @ and a login. All but public posts stay away "
-     "from the public streams.",
+     "Who may see it: public (the default), everybody; followers; only:ID,ID, these users; "
+     "except:ID,ID, every user except these; or followers-except:ID,ID, the followers except "
+     "these. Give up to 500 users, each by id or by @ and a login. Only public posts are on the "
+     "public streams.",
      "public followers only: except: followers-except:", CLI_ONCE},
     CLI_OPTIONS_END,
 };

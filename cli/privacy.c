@@ -66,9 +66,9 @@ const struct command command_hide = {
     .name = "hide",
     .arguments = "USER USER",
     .summary = "hide one user's posts from another",
-    .help = "The second does not see the posts of the first any more, in reads and on home "
-            "timelines and streams; who follows whom and the public streams stay as they are. It "
-            "is no error when that is so already. " ARGUMENT_USER_HELP,
+    .help = "The second no longer sees the posts of the first, in reads and on home timelines "
+            "and streams; follows and the public streams do not change. If there is nothing to "
+            "change, this is not an error. " ARGUMENT_USER_HELP,
     .examples = "sluice hide ada bob\n",
     .run = run_hide,
 };
@@ -76,9 +76,9 @@ const struct command command_hide = {
 const struct command command_unhide = {
     .name = "unhide",
     .arguments = "USER USER",
-    .summary = "hide one user's posts from another no more",
-    .help = "Ends what 'sluice hide' began. It is no error when that is so "
-            "already. " ARGUMENT_USER_HELP,
+    .summary = "stop hiding one user's posts from another",
+    .help = "Undoes 'sluice hide'. If there is nothing to change, this is not an "
+            "error. " ARGUMENT_USER_HELP,
     .examples = "sluice unhide ada bob\n",
     .run = run_unhide,
 };
@@ -86,10 +86,10 @@ const struct command command_unhide = {
 const struct command command_mute = {
     .name = "mute",
     .arguments = "USER USER",
-    .summary = "let one user see another's posts no more",
-    .help = "The first is not shown the posts of the second any more, in reads and on home "
-            "timelines and streams, and may go on following. It is no error when that is so "
-            "already. " ARGUMENT_USER_HELP,
+    .summary = "let one user mute another",
+    .help = "The first no longer sees the posts of the second, in reads and on home timelines "
+            "and streams, and may still follow. If there is nothing to change, this is not an "
+            "error. " ARGUMENT_USER_HELP,
     .examples = "sluice mute ada bob\n",
     .run = run_mute,
 };
@@ -97,9 +97,9 @@ const struct command command_mute = {
 const struct command command_unmute = {
     .name = "unmute",
     .arguments = "USER USER",
-    .summary = "let one user see another's posts again",
-    .help = "Ends what 'sluice mute' began. It is no error when that is so "
-            "already. " ARGUMENT_USER_HELP,
+    .summary = "let one user unmute another",
+    .help = "Undoes 'sluice mute'. If there is nothing to change, this is not an "
+            "error. " ARGUMENT_USER_HELP,
     .examples = "sluice unmute ada bob\n",
     .run = run_unmute,
 };

@@ -46,17 +46,16 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 static const struct cli_option options[] = {
-    {"as", 'a', "USER", "What this user may see; everything unless given.", NULL, CLI_ONCE},
+    {"as", 'a', "USER", "Show what this user may see; the default is everything.", NULL, CLI_ONCE},
     CLI_OPTIONS_END,
 };
 
 const struct command command_read = {
     .name = "read",
     .arguments = "ID...",
-    .summary = "print posts with their counts, a line of JSON each",
-    .help =
-        "As many as you like, read in one round trip, as in their events, with likes and comments "
-        "counted. What is not there is told on standard error; then the exit status is 1.",
+    .summary = "print posts with their counts, as lines of JSON",
+    .help = "Any number, read in one round trip, as in their events, with the numbers of likes and "
+            "comments. Missing posts are reported on standard error; then the exit status is 1.",
     .options = options,
     .examples = "sluice read 114871006871552 114871006916608 --as bob\n",
     .run = run,

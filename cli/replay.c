@@ -236,7 +236,7 @@ static double read_rate(const struct cli *cli, const char *text)
     double rate = strtod(text, &end);
 
     if (end == text || *end || !(rate > 0 && rate <= 1e9))
-        cli_usage(cli, "--rate is a number of events a second, not '%s'", text);
+        cli_usage(cli, "--rate must be a number of events a second, not '%s'", text);
     return rate;
 }
 
@@ -267,32 +267,29 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 static const struct cli_option options[] = {
-    {"rate", 'r', "PER_SECOND", "At most so many events a second; as fast as it goes unless given.",
-     NULL, CLI_ONCE},
-    {"loop", 'l', NULL, "Begin again at the end, until Ctrl-C.", NULL, CLI_ONCE},
+    {"rate", 'r', "PER_SECOND", "At most this many events a second; the default is no limit.", NULL,
+     CLI_ONCE},
+    {"loop", 'l', NULL, "Start again after the end, until Ctrl-C.", NULL, CLI_ONCE},
     CLI_OPTIONS_END,
 };
 
 const struct command command_replay = {
     .name = "replay",
     .arguments = "FILE",
-    .summary = "do the events of a file again: posts, follows, users",
+    .summary = "replay the events of a file: posts, follows, users",
     .help =
-        "One JSON event a line: posts, deletions, follows, unfollows, and changes of users. The "
-        "FILE - is standard "
-        "input, whose lines are posted as they come.\n\n"
-        "Users are made on demand, under the login that the file gives them or under their id "
-        "where it gives none; who exists already is used. Of changes of users, login and name are "
-        "done "
-        "again. Posts get new ids, and the file's "
-        "deletions and references follow them. Text, language, point, place, links, media, "
-        "references, source, and the audiences public and followers are kept. A deletion must "
-        "be of a post that the same file has made, among the last million.\n\n"
-        "Blank lines are ignored. Lines that cannot be done are reported on standard error and "
-        "passed over; then the exit status is 1. When the connection to Redis breaks, it ends "
-        "and names the line it had come to; of the last lines before that one, which were under "
-        "way together, some may have been done. At the end one line on standard output says how "
-        "much was done.",
+        "The file has one JSON event per line: posts, deletions, follows, unfollows, and changes "
+        "of "
+        "users. The FILE - is standard input, whose lines are posted as they come.\n\n"
+        "Users are created on demand, with the login from the file, or their id if it has none; "
+        "existing users are used. Of changes of users, login and name are replayed. Posts get new "
+        "ids, and the file's deletions and references follow them. Text, language, point, place, "
+        "links, media, references, source, and the audiences public and followers are kept. A "
+        "deletion must refer to a post of the same file, among the last million.\n\n"
+        "Blank lines are ignored. Lines that fail are reported on standard error and skipped; "
+        "then the exit status is 1. When the connection to Redis breaks, it ends and names the "
+        "line it had reached; of the last lines before that one, which were sent together, some "
+        "may have been done. At the end one line on standard output says how much was done.",
     .options = options,
     .examples = "sluice replay events.ndjson --rate 100\n"
                 "sluice tail firehose | sluice replay - --redis redis://other\n",

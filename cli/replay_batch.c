@@ -365,7 +365,7 @@ static int prepare(struct replay_batch *batch, struct errand *errand, struct fai
     if (event->kind == REPLAY_DELETE) {
         errand->post = replay_post(batch->names, event->post_id);
         if (!errand->post || errand->post->id == 0)
-            return failure_set(reterr, -ENOENT, "deletes a post that this file did not make");
+            return failure_set(reterr, -ENOENT, "deletes a post that is not from this file");
         errand->user = errand->post->author;
         return 0;
     }

@@ -114,7 +114,7 @@ static int read_audience(const json_t *object, struct sl_post *post, struct fail
     if (!post->audience.data || sl_slice_is(post->audience, "public") ||
         sl_slice_is(post->audience, "followers"))
         return 0;
-    return failure_set(reterr, -EINVAL, "the post's audience is users of elsewhere");
+    return failure_set(reterr, -EINVAL, "the post's audience is users of another database");
 }
 
 static int read_post(struct replay_event *event, const json_t *object, struct failure *reterr)

@@ -53,7 +53,7 @@ static struct wish read_wish(struct cli *cli, int argc, char **argv)
         else if (key == KEY_LIST)
             wish.lists = true;
         else if (sl_id_parse(sl_slice_str(optarg), &wish.undone) < 0)
-            cli_usage(cli, "--undo takes the ID of a revocation");
+            cli_usage(cli, "--undo needs the ID of a revocation");
     }
     cli_no_arguments(cli, argc, argv);
     return wish;
@@ -69,7 +69,7 @@ static void check_wish(const struct cli *cli, const struct wish *wish)
     const char *member;
 
     if ((int)makes + (int)wish->lists + (wish->undone != 0) > 1)
-        cli_usage(cli, "--list and --undo stand alone");
+        cli_usage(cli, "--list and --undo cannot be combined with other options");
     if (wish->lists || wish->undone)
         return;
     if (!makes)
@@ -155,32 +155,30 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 static const struct cli_option options[] = {
-    {"sub", KEY_SUB, "SUBJECT", "Tokens of this subject: those that there are, and new ones.", NULL,
-     CLI_ONCE},
+    {"sub", KEY_SUB, "SUBJECT", "Tokens of this subject, existing and new ones.", NULL, CLI_ONCE},
     {"jti", KEY_JTI, "ID", "The token with this jti.", NULL, CLI_ONCE},
-    {"kid", KEY_KID, "KEY",
-     "Tokens that this key signed, by the name that sluiced knows it by, of whatever issuer.", NULL,
-     CLI_ONCE},
+    {"kid", KEY_KID, "KEY", "Tokens signed with this key of any issuer, by its name in sluiced.",
+     NULL, CLI_ONCE},
     {"before", KEY_BEFORE, "TIME",
-     "Tokens issued (iat) before then, and those that do not say when: now, 2026-11-22T10:00:00Z, "
-     "a Unix time, or 1h for an hour ago.",
+     "Tokens issued (iat) before then, and tokens without iat: now, 2026-11-22T10:00:00Z, a Unix "
+     "time, or 1h for an hour ago.",
      "now", CLI_ONCE},
     {"until", KEY_UNTIL, "TIME",
-     "It counts until then; unless given, as long as a token may live (token-life, 30 days).", NULL,
+     "The end of the revocation; the default is as long as a token may live (token-life, 30 days).",
+     NULL, CLI_ONCE},
+    {"list", KEY_LIST, NULL, "Print the active ones, oldest first, as lines of JSON.", NULL,
      CLI_ONCE},
-    {"list", KEY_LIST, NULL, "Prints those that count, oldest first, a line of JSON each.", NULL,
-     CLI_ONCE},
-    {"undo", KEY_UNDO, "ID", "The revocation with this id counts no more.", NULL, CLI_ONCE},
+    {"undo", KEY_UNDO, "ID", "Undo the revocation with this id.", NULL, CLI_ONCE},
     CLI_OPTIONS_END,
 };
 
 const struct command command_revoke = {
     .name = "revoke",
     .arguments = "",
-    .summary = "take tokens back before they end",
-    .help = "Whoever shows such a token is refused by every sluiced from then on, within a second, "
-            "and streams that began with one end with the code token_revoked. Of several options "
-            "all must hold of a token. Prints the id of the revocation.",
+    .summary = "revoke tokens before they expire",
+    .help = "Within a second, every sluiced refuses such tokens, and ends streams that were "
+            "opened with one, with the code token_revoked. If several options are given, a token "
+            "must match all of them. Prints the id of the revocation.",
     .options = options,
     .examples = "sluice revoke --sub 42                 # shut somebody out\n"
                 "sluice revoke --sub 42 --before now    # log out everywhere; new tokens are good\n"

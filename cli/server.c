@@ -42,7 +42,7 @@ void server_check_token(const struct cli *cli, const char *token)
         cli_usage(cli, "the token is empty");
     for (const char *c = token; *c; c++) {
         if (*c <= ' ' || *c > '~')
-            cli_usage(cli, "the token has characters that no token has");
+            cli_usage(cli, "the token has characters that cannot occur in a token");
     }
 }
 

@@ -10,24 +10,22 @@
 #define SERVER_OPTION_URL(key, more)                                                               \
     {                                                                                              \
         "url", key, "URL",                                                                         \
-            "Of the server: http://HOST:PORT or https://HOST:PORT, with a path where it is below " \
-            "one. "                                                                                \
-            "Else SLUICE_URL in the environment, else http://127.0.0.1:8080." more,                \
+            "The server's http://HOST:PORT or https://HOST:PORT, with a path if it is below one. " \
+            "The default is SLUICE_URL in the environment, or else http://127.0.0.1:8080." more,   \
             NULL, CLI_ONCE                                                                         \
     }
 #define SERVER_OPTION_TOKEN(key, more)                                                             \
     {                                                                                              \
         "token", key, "TOKEN",                                                                     \
-            "Else SLUICE_TOKEN in the environment, which other users of the machine cannot "       \
-            "see." more,                                                                           \
+            "The default is SLUICE_TOKEN in the environment, which other users of the machine "    \
+            "cannot see." more,                                                                    \
             NULL, CLI_ONCE                                                                         \
     }
 #define SERVER_OPTION_CACERT(key)                                                                  \
     {                                                                                              \
         "cacert", key, "FILE",                                                                     \
-            "Certificates, in PEM, of the authorities that may vouch for an https server, "        \
-            "instead of "                                                                          \
-            "those of the system.",                                                                \
+            "The certificates, in PEM, of the authorities to trust for an https server, instead "  \
+            "of those of the system.",                                                             \
             CLI_FILE, CLI_ONCE                                                                     \
     }
 

@@ -29,9 +29,7 @@ static int read_shard(struct database *database, uint32_t shard, struct sl_setti
 
 static int differs(const struct cli *cli, size_t which, uint32_t shard)
 {
-    return cli_failed_with(cli,
-                           "%s is not the same in shards 0 and %" PRIu32 "; set it once more, and "
-                           "it is",
+    return cli_failed_with(cli, "%s differs between shards 0 and %" PRIu32 "; set it once more",
                            sl_setting_at(which)->name, shard);
 }
 

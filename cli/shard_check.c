@@ -106,12 +106,12 @@ static int check_other(const struct shard_move *move, struct shard_node *node,
         r = shard_node_has(move->nodes, node, true, move->log, &has_log, reterr);
     if (r == 0 && count == 1 && has_log)
         return clear_copy(move, node, reterr);
-    return r < 0
-               ? r
-               : failure_set(reterr, -EINVAL,
-                             "%" PRIu64 " keys of shard %" PRIu32 " are at %s, where it was to go: "
-                             "sluice shards move %" PRIu32 " %s",
-                             count, move->shard, node->name, move->shard, node->name);
+    return r < 0 ? r
+                 : failure_set(reterr, -EINVAL,
+                               "%" PRIu64 " keys of shard %" PRIu32 " are at %s, the target of an "
+                               "unfinished move: sluice "
+                               "shards move %" PRIu32 " %s",
+                               count, move->shard, node->name, move->shard, node->name);
 }
 
 /* The target of an earlier move may have keys, even if it is down. */
@@ -130,8 +130,8 @@ static int check_marked(const struct shard_move *move, struct failure *reterr)
         return 0; /* it has none: check_other() has asked */
     return failure_set(reterr, -EINVAL,
                        "shard %" PRIu32
-                       " was on its way to %s, which is no master now: what it was "
-                       "given is there, or where its replica was promoted",
+                       " was being moved to %s, which is not a master now: what it has received "
+                       "is there, or at its promoted replica",
                        move->shard, move->marked);
 }
 
@@ -233,9 +233,8 @@ int shard_check(struct shard_move *move, struct failure *reterr)
 
     move->from = shard_nodes_owner(move->nodes, move->shard);
     if (!move->from)
-        return failure_set(reterr, -EINVAL,
-                           "no master that is there has shard %" PRIu32 " (slot %s)", move->shard,
-                           move->slot);
+        return failure_set(reterr, -EINVAL, "no available master has shard %" PRIu32 " (slot %s)",
+                           move->shard, move->slot);
     r = check_state(move, move->from, reterr);
     if (r == 0)
         r = tell_owner(move, reterr);

@@ -265,8 +265,8 @@ static int look_at_source(struct shard_copy *copy, struct log_info *ret_info,
 
     if (r == 0 && ret_info->groups > 0)
         return failure_set(reterr, -EINVAL,
-                           "%s has consumer groups, which no program of Sluice makes and a copy "
-                           "would lose; remove them before (XGROUP DESTROY)",
+                           "%s has consumer groups, which Sluice does not use and a copy would "
+                           "lose; remove them first (XGROUP DESTROY)",
                            copy->key);
     return r;
 }

@@ -336,7 +336,7 @@ static int end_if_marked(struct shard_move *move, struct failure *reterr)
     }
     return failure_set(reterr, -EINVAL,
                        "shard %" PRIu32
-                       " is on its way from there to %s: sluice shards move %" PRIu32 " %s",
+                       " is being moved from there to %s: sluice shards move %" PRIu32 " %s",
                        move->shard, move->marked, move->shard, move->marked);
 }
 

@@ -357,7 +357,7 @@ int shard_nodes_find(struct shard_nodes *nodes, const char *name, struct shard_n
                            node->known.is_master ? "away" : "a replica",
                            name_masters(nodes, masters, sizeof(masters)));
     }
-    return failure_set(reterr, -EINVAL, "%s is no node of the cluster; its masters are %s", name,
+    return failure_set(reterr, -EINVAL, "%s is not a node of the cluster; its masters are %s", name,
                        name_masters(nodes, masters, sizeof(masters)));
 }
 

@@ -178,7 +178,7 @@ static enum measure parse_measure(const struct cli *cli, const char *text)
         if (strcmp(text, measures[by]) == 0)
             return (enum measure)by;
     }
-    cli_usage(cli, "--by is load, keys or shards, not '%s'", text);
+    cli_usage(cli, "--by must be load, keys or shards, not '%s'", text);
 }
 
 /* 0; -EINVAL: too little is known for a plan. */
@@ -195,8 +195,8 @@ static int weigh(const struct planning *planning, struct shard_plan *ret_plan,
 
         if (row->is_open)
             return failure_set(reterr, -EINVAL,
-                               "shard %" PRIu32 " is half moved; that has to be ended first: "
-                               "sluice shards move %" PRIu32 " %s",
+                               "shard %" PRIu32 " is half moved; finish that first: sluice "
+                               "shards move %" PRIu32 " %s",
                                shard, shard, row->to[0] ? row->to : "HOST:PORT");
         plan.node[shard] = row->node;
         plan.weight[shard] = planning->by == BY_LOAD   ? row->rate
@@ -204,8 +204,7 @@ static int weigh(const struct planning *planning, struct shard_plan *ret_plan,
                                                        : 1;
         if (row->node == SIZE_MAX || isnan(plan.weight[shard]))
             return failure_set(reterr, -EINVAL,
-                               "what shard %" PRIu32 " has is not known: its master is away",
-                               shard);
+                               "what shard %" PRIu32 " has is unknown: its master is away", shard);
     }
     *ret_plan = plan;
     return 0;
@@ -303,7 +302,7 @@ static int find_leaving(struct planning *planning, const char *const *names, siz
     for (size_t i = 0; i < nodes->count; i++)
         leaving += planning->is_leaving[i];
     if (r == 0 && leaving == nodes->count)
-        r = failure_set(reterr, -EINVAL, "some master has to stay");
+        r = failure_set(reterr, -EINVAL, "at least one master must stay");
     return r;
 }
 
@@ -316,7 +315,8 @@ static int plan_on(struct planning *planning, const struct cli *cli, const char 
     int r;
 
     if (!planning->rows.is_cluster)
-        return cli_failed_with(cli, "this Redis is no cluster: there is nowhere to move shards to");
+        return cli_failed_with(cli, "this Redis is not a cluster: there is nowhere to move "
+                                    "shards to");
     r = find_leaving(planning, drained, drained_count, &failure);
     if (r == 0)
         r = make_plan(cli, planning, &failure);
@@ -335,7 +335,7 @@ static int run_plan(struct cli *cli, int argc, char **argv)
         if (option == KEY_BY)
             planning.by = parse_measure(cli, optarg);
         else if (drained_count == DRAINED_MAX)
-            cli_usage(cli, "%d masters at most are emptied at once", DRAINED_MAX);
+            cli_usage(cli, "at most %d masters can be drained at once", DRAINED_MAX);
         else
             drained[drained_count++] = optarg;
     }
@@ -351,23 +351,23 @@ static int run_plan(struct cli *cli, int argc, char **argv)
 /* ---- options ---- */
 
 static const struct cli_option list_options[] = {
-    {"json", KEY_JSON, NULL, "A line of JSON for each shard.", NULL, CLI_ONCE},
+    {"json", KEY_JSON, NULL, "Print a line of JSON for each shard.", NULL, CLI_ONCE},
     CLI_OPTIONS_END,
 };
 
 const struct command command_shards_list = {
     .name = "shards list",
     .arguments = "",
-    .summary = "what each shard has, where it is, and how busy it is",
+    .summary = "list the shards: content, node, load",
     .help =
-        "For each shard: its slot, the node that has it, the keys in the slot, the entries and the "
-        "memory of its log, the events a second of the last minute, and how many that are of the "
-        "busiest shard's. Then the same for each node. A shard whose move was broken off says with "
-        "which command it goes on.\n\n"
-        "Events are counted by the ids in the log, which say when they were: those of the last "
-        "minute, or of the newest 1,000 where there are more. The memory is what Redis estimates. "
-        "One Redis does not know the keys of a shard; they are counted, and in a database of more "
-        "than 100,000 keys estimated from so many.",
+        "For each shard: its slot, the node that has it, the keys in the slot, the entries and "
+        "the memory of its log, the events per second of the last minute, and their percentage "
+        "of the busiest shard. Then the same for each node. For a shard with an unfinished move "
+        "it prints the command to finish it.\n\n"
+        "Events are counted by the ids in the log, which contain their time: those of the last "
+        "minute, or of the newest 1,000 if there are more. The memory is estimated by Redis. A "
+        "single Redis does not know the keys of a shard; they are counted, and in a database of "
+        "more than 100,000 keys estimated from that many.",
     .options = list_options,
     .examples = "sluice shards list\nsluice shards list --json\n",
     .run = run_list,
@@ -375,24 +375,25 @@ const struct command command_shards_list = {
 
 static const struct cli_option plan_options[] = {
     {"by", KEY_BY, "MEASURE",
-     "What is to be even: load (events a second, as 'sluice shards list' has them), which is the "
-     "default, keys, or shards (their number).",
+     "What to distribute evenly: load (events per second, as in 'sluice shards list'; the "
+     "default), keys, or shards (their number).",
      "load keys shards", CLI_ONCE},
     {"drain", KEY_DRAIN, "HOST:PORT",
-     "Leave no shard on this master, which is to go. May be given several times.", NULL, CLI_MANY},
+     "Leave no shard on this master, so that it can be removed. May be given several times.", NULL,
+     CLI_MANY},
     CLI_OPTIONS_END,
 };
 
 const struct command command_shards_plan = {
     .name = "shards plan",
     .arguments = "",
-    .summary = "which shards to move for even shares of the masters",
+    .summary = "plan which shards to move for even shares of the masters",
     .help =
-        "Prints what each master of the cluster has now and would have then, as comments, and the "
-        "commands that bring it about, to be pasted into a shell. Nothing is moved.\n\n"
-        "Shards of a master that is more than a twentieth above the even share go to the one that "
-        "has least. Those with next to no load are evened out by their number. A master that was "
-        "added is one that has nothing yet.",
+        "Prints what each master of the cluster has now and would have afterwards, as comments, "
+        "and the commands for it, to be pasted into a shell. Nothing is moved.\n\n"
+        "Shards of a master that is more than a twentieth above the even share go to the one "
+        "that has least. Shards with almost no load are distributed evenly by their number. A "
+        "new master is one that has nothing yet.",
     .options = plan_options,
     .examples = "sluice shards plan\n"
                 "sluice shards plan --by keys\n"

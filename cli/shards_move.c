@@ -22,13 +22,13 @@ static uint32_t parse_number(const struct cli *cli, const char *text, size_t siz
 
     for (size_t i = 0; i < size; i++) {
         if (text[i] < '0' || text[i] > '9' || size > 2)
-            cli_usage(cli, "'%s' is no shard; they are numbers from 0 to %d, or ranges as 4-9",
+            cli_usage(cli, "'%s' is not a shard; give numbers from 0 to %d, or ranges such as 4-9",
                       text, SL_SHARDS_MAX - 1);
         number = number * 10 + (uint32_t)(text[i] - '0');
     }
     if (size == 0 || number >= SL_SHARDS_MAX)
-        cli_usage(cli, "'%s' is no shard; they are numbers from 0 to %d, or ranges as 4-9", text,
-                  SL_SHARDS_MAX - 1);
+        cli_usage(cli, "'%s' is not a shard; give numbers from 0 to %d, or ranges such as 4-9",
+                  text, SL_SHARDS_MAX - 1);
     return number;
 }
 
@@ -79,7 +79,8 @@ static void print_done(const struct shard_move *move, uint64_t took_ms)
                figure_seconds((double)took_ms / 1000).text,
                figure_seconds((double)move->paused_ms / 1000).text);
     if (move->unheard)
-        printf("; %s has not heard of it: before it has, do not fail over to it, nor move this on",
+        printf("; %s does not know yet: until it does, do not fail over to it, and do not move "
+               "the shard again",
                move->unheard->name);
     printf("\n");
     fflush(stdout);
@@ -104,8 +105,8 @@ static int move_one(const struct cli *cli, struct shard_nodes *nodes, uint32_t s
     else if (r == -EINVAL)
         cli_failed_with(cli, "%s", failure.text);
     else
-        cli_failed_with(cli, "shard %" PRIu32 ": %s (the same command goes on with it)", shard,
-                        failure.text);
+        cli_failed_with(cli, "shard %" PRIu32 ": %s (run the same command again to continue)",
+                        shard, failure.text);
     return r;
 }
 
@@ -140,7 +141,7 @@ static int run(struct cli *cli, int argc, char **argv)
 
     cli_no_options(cli, argc, argv);
     if (argc - optind < 2)
-        cli_usage(cli, "shards are needed, and the HOST:PORT of the master that they go to");
+        cli_usage(cli, "give the shards, and the HOST:PORT of the master to move them to");
     for (int i = optind; i < argc - 1; i++)
         shards |= parse_shards(cli, argv[i]);
     status = database_look(&database, cli);
@@ -148,7 +149,8 @@ static int run(struct cli *cli, int argc, char **argv)
         return status;
     database_close(&database);
     if (database_address(cli, &address, NULL) < 0 || address.seed_count == 0)
-        return cli_failed_with(cli, "this Redis is no cluster: there is nowhere to move shards to");
+        return cli_failed_with(cli, "this Redis is not a cluster: there is nowhere to move "
+                                    "shards to");
     if (database.meta.shards < SL_SHARDS_MAX && shards >> database.meta.shards)
         return cli_failed_with(cli, "the database has shards 0 to %" PRIu32 " only",
                                database.meta.shards - 1);
@@ -160,17 +162,15 @@ const struct command command_shards_move = {
     .arguments = "SHARD... HOST:PORT",
     .summary = "move shards to another master of the cluster",
     .help =
-        "Moves the slots of these shards, numbers or ranges as 4-9, one after the other, with all "
-        "that is in them, to a master as 'sluice shards list' names it. One that is there already "
-        "stays.\n\n"
+        "Moves the slots of these shards, numbers or ranges such as 4-9, one after the other, "
+        "with everything in them, to a master as named by 'sluice shards list'. Shards that are "
+        "there already stay.\n\n"
         "Valkey from 9.0 and Redis from 8.4 on do it in one piece while the shard is written to. "
-        "With "
-        "others most of the log is copied first, while the shard is written to; then what writes "
-        "to "
-        "the shard, or reads other things of it than its log, has to wait while the rest is moved, "
-        "some seconds for each hundred thousand keys.\n\n"
-        "It may be broken off anywhere. Until the same command is given once more, the shard may "
-        "refuse all but the reading of its log; 'sluice shards list' says so.",
+        "With others most of the log is copied first, while the shard is written to; then writes "
+        "to the shard, and reads other than those of its log, have to wait while the rest is "
+        "moved, some seconds for each hundred thousand keys.\n\n"
+        "A move may be interrupted at any point. Until you run the same command again, the shard "
+        "may refuse everything except reading its log; 'sluice shards list' shows it.",
     .examples = "sluice shards move 3 17 10.0.0.4:6379\n"
                 "sluice shards move 0-15 10.0.0.4:6379\n",
     .run = run,

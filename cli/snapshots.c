@@ -92,7 +92,7 @@ int snapshots_add(struct snapshots *snapshots, struct sl_slice text, struct fail
     if (isnan(snapshot_number(snapshot, "now_ms")) ||
         !json_is_object(json_object_get(snapshot, "metrics"))) {
         json_decref(snapshot);
-        return failure_set(reterr, -EBADMSG, "what it says is not the status of a sluiced");
+        return failure_set(reterr, -EBADMSG, "the answer is not the status of a sluiced");
     }
     if (snapshots->count > 0 && !is_continued(snapshots_latest(snapshots), snapshot))
         forget(snapshots, snapshots->count);

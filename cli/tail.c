@@ -367,7 +367,7 @@ static int follow(struct tail *tail)
         if (tail->write_error)
             return cli_failed_with(tail->cli, "cannot write: %s", strerror(tail->write_error));
         if (tail->is_too_long)
-            return cli_failed_with(tail->cli, "a line is too long, or memory is short");
+            return cli_failed_with(tail->cli, "a line is too long, or there is not enough memory");
         if (is_enough(tail) || tail->is_complete || ending.status == 204)
             return cli_done(tail->cli);
         explain(tail, &ending);
@@ -376,7 +376,7 @@ static int follow(struct tail *tail)
         if (ending.status == 200)
             backoff_reset(&backoff);
         ms = next_wait_ms(tail, &ending, &backoff);
-        cli_failed_with(tail->cli, "coming back in %.1f s", (double)ms / 1000);
+        cli_failed_with(tail->cli, "reconnecting in %.1f s", (double)ms / 1000);
         sleep_ms(ms);
     }
 }
@@ -438,8 +438,7 @@ static const char *find_stream(const struct cli *cli, int argc, char **argv)
     if (argc - optind != 1)
         cli_usage(cli,
                   argc > optind
-                      ? "one stream is followed; what it is asked for goes into options, such as "
-                        "--track PHRASES"
+                      ? "give one stream, and its parameters as options, such as --track PHRASES"
                       : "which stream: filter, sample, firehose or home?");
     for (size_t i = 0; i < sizeof(streams) / sizeof(streams[0]); i++) {
         if (strcmp(argv[optind], streams[i]) == 0)
@@ -582,36 +581,35 @@ static const struct cli_option options[] = {
               "polygon:[8.2 46.8, 8.9 46.8, 8.5 47.3]; for filter.",
               NULL, CLI_ONCE),
     PARAMETER(4, "language", "LANGUAGES",
-              "Of all these only those in one of the languages: en,zh; not for home.", NULL,
-              CLI_MANY),
-    PARAMETER(5, "percent", "P", "Of all these a part that never changes; not for home.", NULL,
-              CLI_ONCE),
-    PARAMETER(6, "partition", "K/N", "Of N parts that together are all, the one with number K.",
-              NULL, CLI_ONCE),
-    PARAMETER(7, "types", "TYPES", "post,delete unless given; also follow, unfollow and user.",
+              "Only those in one of the languages: en,zh; not for home.", NULL, CLI_MANY),
+    PARAMETER(5, "percent", "P", "Only a stable sample of them; not for home.", NULL, CLI_ONCE),
+    PARAMETER(6, "partition", "K/N", "Only part K of N disjoint parts.", NULL, CLI_ONCE),
+    PARAMETER(7, "types", "TYPES",
+              "The default is post,delete; there are also follow, unfollow and user.",
               "post delete follow unfollow user", CLI_MANY),
     PARAMETER(SINCE, "since", "MOMENT",
-              "Begin behind this event id, or at this time: -1h, 2026-11-21, 2026-11-21T06:00:00Z, "
-              "Unix seconds.",
+              "Begin after this event id, or at this time: -1h, 2026-11-21, "
+              "2026-11-21T06:00:00Z, Unix seconds.",
               NULL, CLI_ONCE),
     PARAMETER(
         UNTIL, "until", "MOMENT",
-        "End with status 0 when all up to this event id or time has come; +10m is in ten minutes.",
+        "End with status 0 when everything up to this event id or time has come; +10m is in ten "
+        "minutes.",
         NULL, CLI_ONCE),
     PARAMETER(10, "last", "N",
-              "Begin with the newest so many that there are, 1 to 1000, then go on live.", NULL,
+              "Begin with this many of the newest events, 1 to 1000, then go on live.", NULL,
               CLI_ONCE),
     PARAMETER(
         11, "fields", "NAMES",
-        "Only these members of events, separated by commas: text,user.login; or short (all but "
+        "Only these members of events, separated by commas: text,user.login; or short (without "
         "what a post says twice), ids, full.",
         "full short ids", CLI_MANY),
     PARAMETER(12, "max-rate", "N",
-              "At most so many posts a second, 0.1 to 1000; how many are left out goes to standard "
-              "error.",
+              "At most this many posts a second, 0.1 to 1000; the number of posts left out goes "
+              "to standard error.",
               NULL, CLI_ONCE),
     PARAMETER(13, "pick", "WHICH",
-              "Which of them: even (unless given), newest, or first, which does not wait for the "
+              "Which of them: even (the default), newest, or first, which does not wait for the "
               "second to end.",
               "even newest first", CLI_ONCE),
     PARAMETER(14, "latest-by", "KEY",
@@ -619,13 +617,13 @@ static const struct cli_option options[] = {
               "user cell", CLI_ONCE),
     PARAMETER(15, "cell-degrees", "DEGREES", "The side of a cell, 0.01 to 90.", NULL, CLI_ONCE),
     PARAMETER(16, "on-slow", "WHAT",
-              "What a server does when this does not keep up: catch_up (unless given) sends all, "
-              "late; sample sends a part; how much, and how many are left out, goes to standard "
-              "error.",
+              "What the server does when this program does not keep up: catch_up (the default) "
+              "sends everything, late; sample sends a sample; the percentage, and the number of "
+              "posts left out, go to standard error.",
               "catch_up sample", CLI_ONCE),
-    {"limit", KEY_LIMIT, "N", "End with status 0 when so many events are printed.", NULL, CLI_ONCE},
-    {"pretty", KEY_PRETTY, NULL,
-     "Print events for people, not as JSON: when it was, who did it, the text.", NULL, CLI_ONCE},
+    {"limit", KEY_LIMIT, "N", "End with status 0 after printing this many events.", NULL, CLI_ONCE},
+    {"pretty", KEY_PRETTY, NULL, "Print events in readable form, not as JSON: time, user, text.",
+     NULL, CLI_ONCE},
     {"uncompressed", KEY_UNCOMPRESSED, NULL,
      "Do not ask for gzip; without this a stream takes about a third of the bytes.", NULL,
      CLI_ONCE},
@@ -638,16 +636,15 @@ static const struct cli_option options[] = {
 const struct command command_tail = {
     .name = "tail",
     .arguments = "filter|sample|firehose|home",
-    .summary = "print the events of a stream; comes back where it was",
+    .summary = "print the events of a stream, and resume it when it breaks",
     .help =
-        "Prints the events of a stream of sluiced, one JSON object a line, and comes back where it "
-        "was when the connection breaks off: what has happened meanwhile is printed then, nothing "
-        "twice. What a server asks to be waited for is waited for, an hour at most. What a "
-        "terminal would obey is printed as \\u001b and the like, which means the same in "
-        "JSON.\n\n"
-        "On filter any of track, follow, locations and rule may match. An option that takes a list "
-        "may be given several times. Messages of the server go to standard error. Ends when the "
-        "server refuses for good or says not to come back.",
+        "Prints the events of a stream of sluiced, one JSON object per line. When the connection "
+        "breaks, it reconnects and resumes: what has happened meanwhile is printed then, nothing "
+        "twice. It waits as long as the server asks for, at most an hour. Terminal control "
+        "characters are printed as \\u001b and the like, which means the same in JSON.\n\n"
+        "On filter any of track, follow, locations and rule may match. An option that takes a "
+        "list may be given several times. Messages of the server go to standard error. Ends when "
+        "the server refuses for good or says not to reconnect.",
     .options = options,
     .examples = "sluice tail filter --track 'cat,dog food' --language en --pretty\n"
                 "sluice tail filter --follow @ada --follow @bob\n"

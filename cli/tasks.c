@@ -266,7 +266,7 @@ static int change_letters(struct cli *cli, int argc, char **argv, bool is_retry)
     while (cli_option(cli, argc, argv) == 'a')
         all = true;
     if (all == (optind < argc))
-        cli_usage(cli, "either IDs are needed or --all");
+        cli_usage(cli, "give IDs or --all");
     status = database_open(&database, cli, 0);
     if (status != CLI_GOOD)
         return status;
@@ -281,7 +281,7 @@ static int change_letters(struct cli *cli, int argc, char **argv, bool is_retry)
 
         if (!parse_letter(argv[i], &database.meta, &shard, &entry)) {
             status = CLI_USAGE;
-            cli_failed_with(cli, "'%s' is no ID of a dead letter as 'sluice tasks' prints it",
+            cli_failed_with(cli, "'%s' is not the ID of a dead letter as printed by 'sluice tasks'",
                             argv[i]);
         } else {
             r = change_letter(&database, shard, entry, is_retry, &failure);
@@ -309,26 +309,24 @@ static int run_drop(struct cli *cli, int argc, char **argv)
 const struct command command_tasks = {
     .name = "tasks",
     .arguments = "",
-    .summary = "what is left to do, and what could not be done",
-    .help =
-        "Prints how many tasks there are, of which kinds, and the dead letters: tasks that failed "
-        "too often, with the reason of the last time.",
+    .summary = "list pending tasks and dead letters",
+    .help = "Prints how many tasks there are, by kind, and the dead letters: tasks that failed too "
+            "often, with the reason of the last failure.",
     .examples = "sluice tasks\n",
     .run = run_list,
 };
 
 static const struct cli_option options[] = {
-    {"all", 'a', NULL, "All dead letters, as many as there are at the beginning.", NULL, CLI_ONCE},
+    {"all", 'a', NULL, "All dead letters that exist when the command starts.", NULL, CLI_ONCE},
     CLI_OPTIONS_END,
 };
 
 const struct command command_tasks_retry = {
     .name = "tasks retry",
     .arguments = "[ID...]",
-    .summary = "try dead letters again",
-    .help =
-        "They become tasks again, as if they were new. Prints how many. IDs are as 'sluice tasks' "
-        "prints them; either they are needed or --all.",
+    .summary = "retry dead letters",
+    .help = "They become tasks again, as if they were new. Prints how many. Give IDs as printed by "
+            "'sluice tasks', or --all.",
     .options = options,
     .examples = "sluice tasks retry 6:1795279267000-0\n"
                 "sluice tasks retry --all\n",
@@ -338,9 +336,9 @@ const struct command command_tasks_retry = {
 const struct command command_tasks_drop = {
     .name = "tasks drop",
     .arguments = "[ID...]",
-    .summary = "throw dead letters away",
-    .help = "What they were to do is not done. Prints how many. IDs are as 'sluice tasks' prints "
-            "them; either they are needed or --all.",
+    .summary = "drop dead letters",
+    .help = "Their work is not done. Prints how many. Give IDs as printed by 'sluice tasks', or "
+            "--all.",
     .options = options,
     .examples = "sluice tasks drop 6:1795279267000-0\n",
     .run = run_drop,

@@ -29,7 +29,7 @@ static void add_claim(const struct cli *cli, json_t *claims, const char *text)
     json_t *value;
 
     if (!equals || equals == text)
-        cli_usage(cli, "--claim is NAME=JSON, not '%s'", text);
+        cli_usage(cli, "--claim must be NAME=JSON, not '%s'", text);
     value = json_loads(equals + 1, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
     if (!value)
         cli_usage(cli, "--claim %.*s: not JSON: %s (a text needs its quotes: %.*s='\"...\"')",
@@ -114,7 +114,7 @@ static void read_options(struct cli *cli, int argc, char **argv, struct wish *wi
             break;
         case 'a':
             if (!token_can_sign(optarg))
-                cli_usage(cli, "--alg is HS256, HS384 or HS512, not '%s'", optarg);
+                cli_usage(cli, "--alg must be HS256, HS384 or HS512, not '%s'", optarg);
             wish->algorithm = optarg;
             break;
         case 'c':
@@ -123,7 +123,9 @@ static void read_options(struct cli *cli, int argc, char **argv, struct wish *wi
         }
     }
     if (optind < argc)
-        cli_usage(cli, "what is '%s'? several scopes are one argument: --scope '%s %s'",
+        cli_usage(cli,
+                  "unexpected argument '%s'; give several scopes as one argument: --scope "
+                  "'%s %s'",
                   argv[optind], wish->scope, argv[optind]);
 }
 
@@ -159,22 +161,22 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 static const struct cli_option options[] = {
-    {"secret-file", 'f', "FILE", "The file that sluiced has as --jwt-secret-file.", CLI_FILE,
+    {"secret-file", 'f', "FILE", "The file that sluiced uses as --jwt-secret-file.", CLI_FILE,
      CLI_NEEDED},
     {"sub", 's', "USER",
-     "Whose token it is: the id of a user, or the login, which is looked up in Redis: @ada always, "
-     "ada where a scope is for a user (stream:home; read and write without admin). With the other "
-     "scopes any name of up to 64 bytes.",
+     "The subject of the token: the id of a user, or a login, which is looked up in Redis: @ada "
+     "always, ada if a scope is for a user (stream:home; read and write without admin). With the "
+     "other scopes any name of up to 64 bytes.",
      NULL, CLI_NEEDED},
     {"scope", 'o', "SCOPES",
-     "What it allows, in one argument, with spaces between: stream:filter, stream:sample, "
+     "What it permits, in one argument, separated by spaces: stream:filter, stream:sample, "
      "stream:firehose, stream:home, read, write, admin.",
      token_scope_names, CLI_NEEDED},
     {"ttl", 't', "TIME",
-     "How long it is good for: 90s, 30m, 24h, 7d, or a number of seconds; an hour unless given.",
+     "How long it is valid: 90s, 30m, 24h, 7d, or a number of seconds; the default is an hour.",
      NULL, CLI_ONCE},
-    {"alg", 'a', "ALG", "HS256 unless given, HS384 or HS512.", "HS256 HS384 HS512", CLI_ONCE},
-    {"claim", 'c', "NAME=JSON", "Another claim; it wins over the others.", NULL, CLI_MANY},
+    {"alg", 'a', "ALG", "HS256 (the default), HS384 or HS512.", "HS256 HS384 HS512", CLI_ONCE},
+    {"claim", 'c', "NAME=JSON", "Another claim; it overrides the others.", NULL, CLI_MANY},
     CLI_OPTIONS_END,
 };
 

@@ -25,18 +25,19 @@ struct question {
 };
 
 static const struct cli_option options[] = {
-    {"config", 'c', "FILE", "The file with the settings of sluiced.", CLI_FILE, CLI_ONCE},
-    {"jwt-secret-file", 's', "FILE", "As sluiced has it, like those below.", CLI_FILE, CLI_ONCE},
+    {"config", 'c', "FILE", "The configuration file of sluiced.", CLI_FILE, CLI_ONCE},
+    {"jwt-secret-file", 's', "FILE", "The same as for sluiced, like those below.", CLI_FILE,
+     CLI_ONCE},
     {"jwt-public-key", 'p', "FILE", "May be repeated.", CLI_FILE, CLI_MANY},
     {"jwks-file", 'k', "FILE", "May be repeated.", CLI_FILE, CLI_MANY},
     {"jwks-url", 'w', "URL",
-     "Keys that a sluiced has fetched to its data-dir; nothing is fetched. May be repeated.", NULL,
+     "Keys that a sluiced has stored in its data-dir; nothing is fetched. May be repeated.", NULL,
      CLI_MANY},
     {"jwt-issuer", 'i', "TEXT", "What iss is to be.", NULL, CLI_ONCE},
     {"jwt-audience", 'a', "TEXT", "What aud is to be.", NULL, CLI_ONCE},
-    {"issuers-file", 'f', "FILE", "The issuers beside that one.", CLI_FILE, CLI_ONCE},
-    {"data-dir", 'd', "DIR", "Where a sluiced keeps what it fetched.", CLI_FILE, CLI_ONCE},
-    {"sluiced", 'g', "PROGRAM", "The sluiced to ask; unless given the one of this installation.",
+    {"issuers-file", 'f', "FILE", "The other issuers.", CLI_FILE, CLI_ONCE},
+    {"data-dir", 'd', "DIR", "Where a sluiced stores fetched keys.", CLI_FILE, CLI_ONCE},
+    {"sluiced", 'g', "PROGRAM", "The sluiced to run; the default is that of this installation.",
      CLI_FILE, CLI_ONCE},
     CLI_OPTIONS_END,
 };
@@ -67,11 +68,11 @@ static const char *find_token(const struct cli *cli, int argc, char **argv)
     const char *token = getenv("SLUICE_TOKEN");
 
     if (argc - optind > 1)
-        cli_usage(cli, "what is '%s'? a token has no spaces", argv[optind + 1]);
+        cli_usage(cli, "unexpected argument '%s'; a token has no spaces", argv[optind + 1]);
     if (optind < argc)
         token = argv[optind];
     if (!token || !*token)
-        cli_usage(cli, "which token? TOKEN, or - for standard input, or SLUICE_TOKEN in the "
+        cli_usage(cli, "give a TOKEN, or - for standard input, or set SLUICE_TOKEN in the "
                        "environment");
     if (strlen(token) > TOKEN_MOST_BYTES)
         cli_usage(cli, "the token has %zu bytes; sluiced reads up to 8192", strlen(token));
@@ -122,12 +123,12 @@ static int run(struct cli *cli, int argc, char **argv)
 const struct command command_token_check = {
     .name = "token check",
     .arguments = "[TOKEN]",
-    .summary = "say what a server with these settings would say of a token",
-    .help = "In words, and more than a client hears: what is wrong, what the token says, which "
-            "keys there are. TOKEN is - for standard input; without it, it is SLUICE_TOKEN in the "
-            "environment, which other users of the machine cannot see. Settings come from "
-            "the options, the environment and the file, as those of sluiced do. Whether it was "
-            "revoked is not looked at. The exit status is 0 for a good token, 1 for any other.",
+    .summary = "check a token like a server with these settings",
+    .help = "Prints in more detail than a client gets what is wrong, the content of the token, "
+            "and the available keys. TOKEN is - for standard input; the default is SLUICE_TOKEN "
+            "in the environment, which other users of the machine cannot see. Settings come from "
+            "options, environment and file, like those of sluiced. Revocations are not checked. "
+            "The exit status is 0 for a good token, 1 for any other.",
     .options = options,
     .examples = "sluice token check --config /etc/sluice/sluiced.conf -\n"
                 "sluice token check --jwt-secret-file jwt.secret \"$TOKEN\"\n"

@@ -56,8 +56,8 @@ static void check_scope(const struct cli *cli, const char *scope)
             search.best = strcpy(meant, word);
     }
     if (search.best)
-        cli_usage(cli, "no sluiced knows the scope '%s'; is '%s' meant?", scope, search.best);
-    cli_usage(cli, "no sluiced knows the scope '%s'; there are%s", scope, token_scope_names);
+        cli_usage(cli, "unknown scope '%s'; is '%s' meant?", scope, search.best);
+    cli_usage(cli, "unknown scope '%s'; there are%s", scope, token_scope_names);
 }
 
 static void check_scopes(const struct cli *cli, const json_t *scopes)
@@ -67,11 +67,11 @@ static void check_scopes(const struct cli *cli, const json_t *scopes)
     bool is_empty = true;
 
     if (!at)
-        cli_usage(cli, "the claim scope is one string, with spaces between the scopes");
+        cli_usage(cli, "the claim scope must be one string of scopes separated by spaces");
     for (; next_word(&at, word); is_empty = false)
         check_scope(cli, word);
     if (is_empty)
-        cli_usage(cli, "a token without a scope allows nothing; there are%s", token_scope_names);
+        cli_usage(cli, "a token without a scope permits nothing; there are%s", token_scope_names);
 }
 
 static void check_limit(const struct cli *cli, const char *name, const json_t *value)
@@ -82,17 +82,17 @@ static void check_limit(const struct cli *cli, const char *name, const json_t *v
         if (strcmp(name, limits[i].name) != 0)
             continue;
         if (limits[i].is_percent && !(json_is_number(value) && number >= 0 && number <= 100))
-            cli_usage(cli, "the limit %s is a percentage, a number from 0 to 100", name);
+            cli_usage(cli, "the limit %s must be a percentage, a number from 0 to 100", name);
         if (!limits[i].is_percent &&
             !(json_is_integer(value) && number >= 0 && number <= (double)limits[i].most))
-            cli_usage(cli, "the limit %s is a whole number from 0 to %llu", name,
+            cli_usage(cli, "the limit %s must be a whole number from 0 to %llu", name,
                       (unsigned long long)limits[i].most);
         return;
     }
     cli_usage(cli,
-              "no sluiced knows the limit '%s', and each would refuse the token; there are track, "
-              "follow, boxes, rules, sample, connects, requests, streams, events, bytes and "
-              "replayed",
+              "unknown limit '%s', with which every sluiced would refuse the token; there are "
+              "track, follow, boxes, rules, sample, connects, requests, streams, events, bytes "
+              "and replayed",
               name);
 }
 
@@ -104,7 +104,7 @@ static void check_limits(const struct cli *cli, json_t *lim)
     if (!lim)
         return;
     if (!json_is_object(lim))
-        cli_usage(cli, "the claim lim is an object, as in --claim 'lim={\"track\":50}'");
+        cli_usage(cli, "the claim lim must be an object, as in --claim 'lim={\"track\":50}'");
     json_object_foreach(lim, name, value) check_limit(cli, name, value);
 }
 
@@ -116,7 +116,7 @@ static void check_subject(const struct cli *cli, const json_t *claims)
 
     if (!json_is_string(sub) || json_string_length(sub) < 1 ||
         json_string_length(sub) > SL_USER_ID_TEXT_MAX)
-        cli_usage(cli, "the subject is a string of 1 to %d bytes", SL_USER_ID_TEXT_MAX);
+        cli_usage(cli, "the subject must be a string of 1 to %d bytes", SL_USER_ID_TEXT_MAX);
     if (token_claims_need_user(scopes) &&
         sl_id_parse(sl_slice_str(json_string_value(sub)), &id) < 0)
         cli_usage(cli,
@@ -130,7 +130,7 @@ static void check_times(const struct cli *cli, const json_t *claims, int64_t now
     const json_t *exp = json_object_get(claims, "exp"), *nbf = json_object_get(claims, "nbf");
 
     if (!json_is_number(exp) || (nbf && !json_is_number(nbf)))
-        cli_usage(cli, "the claims exp and nbf are Unix times in seconds, numbers");
+        cli_usage(cli, "the claims exp and nbf must be numbers: Unix times in seconds");
     if (json_number_value(exp) <= (double)now_s)
         cli_usage(cli, "the token would have expired already");
 }

@@ -332,7 +332,7 @@ static uint64_t read_interval_ms(const struct cli *cli, const char *text)
     if (end == text || *end)
         ms = (double)argument_duration_ms(cli, "interval", text, 1000, INTERVAL_MAX_MS);
     if (!(ms >= INTERVAL_MIN_MS && ms <= INTERVAL_MAX_MS))
-        cli_usage(cli, "--interval is from 500ms to 1h, not '%s'", text);
+        cli_usage(cli, "--interval must be from 500ms to 1h, not '%s'", text);
     return (uint64_t)lround(ms);
 }
 
@@ -380,15 +380,15 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 static const struct cli_option options[] = {
-    SERVER_OPTION_URL('u', " Or the address of its --ops-listen where it has one."),
-    SERVER_OPTION_TOKEN('t', " None is needed; one with the scope admin shows whose the slowest "
-                             "clients are."),
+    SERVER_OPTION_URL('u', " Or the address of its --ops-listen, if it has one."),
+    SERVER_OPTION_TOKEN('t', " It is optional; one with the scope admin shows the subjects of "
+                             "the slowest clients."),
     SERVER_OPTION_CACERT('c'),
     {"interval", 'i', "TIME",
-     "Between two snapshots: 500ms to 1h, or a number of seconds; 2s unless given.", NULL,
-     CLI_ONCE},
+     "The time between two snapshots: 500ms to 1h, or a number of seconds; the default is 2s.",
+     NULL, CLI_ONCE},
     {"once", 'o', NULL,
-     "Take two snapshots, print the page once, and end; with status 1 when the server does not "
+     "Take two snapshots, print the page once, and end; with status 1 if the server does not "
      "answer.",
      NULL, CLI_ONCE},
     CLI_OPTIONS_END,
@@ -397,13 +397,12 @@ static const struct cli_option options[] = {
 const struct command command_top = {
     .name = "top",
     .arguments = "",
-    .summary = "how a sluiced fares, live",
+    .summary = "watch the state of a sluiced, live",
     .help = "Reads /status.json until q or Ctrl-C: the server's verdict on itself, events in and "
-            "out, matches, what clients are owed, "
-            "streams by kind and transport, the slowest clients, the workers, and what went wrong "
-            "since the start. A server that goes away is asked again. Where standard output is no "
-            "terminal, each snapshot is a line of name=value pairs, with a hyphen for what is not "
-            "known.",
+            "out, matches, events queued for clients, streams by kind and transport, the slowest "
+            "clients, the workers, and what went wrong since the start. If the server goes away, "
+            "it keeps asking. If standard output is not a terminal, each snapshot is a line of "
+            "name=value pairs, with a hyphen for an unknown value.",
     .options = options,
     .examples = "sluice top\n"
                 "sluice top --url https://live.example.org --interval 10s\n"

@@ -49,15 +49,15 @@ static const struct trouble {
     {"sluice_event_gaps_total", "gaps between events", ""},
     {"sluice_gaps_told_total", "gaps told to clients", ""},
     {"sluice_redis_subscriptions_lost_total", "subscriptions to Redis lost", ""},
-    {"sluice_redis_master_moves_total", "moves to another Redis, as sentinels said", ""},
+    {"sluice_redis_master_moves_total", "moves to another Redis by sentinels", ""},
     {"sluice_log_read_failures_total", "batches of the log not read", ""},
-    {"sluice_event_bytes_exceeded_total", "queues of all together too long", ""},
+    {"sluice_event_bytes_exceeded_total", "all queues together too long", ""},
     {"sluice_tasks_dead", "dead letters", ""},
-    {"sluice_worker_restarts_total", "workers started again", ""},
+    {"sluice_worker_restarts_total", "workers restarted", ""},
     {"sluice_worker_hangs_total", "workers killed because they hung", ""},
-    {"sluice_task_runner_restarts_total", "process that runs tasks started again", ""},
-    {"sluice_key_fetcher_restarts_total", "process that fetches keys started again", ""},
-    {"sluice_private_redis_restarts_total", "private Redis started again", ""},
+    {"sluice_task_runner_restarts_total", "process that runs tasks restarted", ""},
+    {"sluice_key_fetcher_restarts_total", "process that fetches keys restarted", ""},
+    {"sluice_private_redis_restarts_total", "private Redis restarted", ""},
 };
 
 static void print_member(const json_t *json, const char *member, const char *otherwise,
@@ -383,7 +383,7 @@ static void print_slowest(const json_t *snapshot, struct buffer *text)
                          "bytes", "connected", "stream", "slowest clients");
     json_array_foreach(slowest, i, slow) print_slow_client(slow, text);
     if (!json_is_true(json_object_get(snapshot, "subjects")))
-        buffer_append_str(text, "whose they are is shown to a token with the scope admin\n");
+        buffer_append_str(text, "a token with the scope admin shows their subjects\n");
 }
 
 /* Ready: it receives the live channels, and Redis answers its commands. */

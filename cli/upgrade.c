@@ -160,7 +160,7 @@ static int fill_liked(struct database *database, struct failure *reterr)
         while (r == 0 && !sl_slice_is(SL_SLICE("0"), cursor));
     }
     if (r == 0)
-        printf("put %" PRIu64 " likes on the lists of what users like\n", count);
+        printf("put %" PRIu64 " likes on the lists of their users' likes\n", count);
     return r;
 }
 
@@ -211,7 +211,7 @@ static int run_on(struct upgrade *upgrade, const struct cli *cli, bool is_yes)
         return cli_failed(cli, &failure);
     print_forms(upgrade);
     if (!is_upgraded(upgrade))
-        printf("'sluice upgrade --yes' writes what is missing; programs of before version 0.2 "
+        printf("'sluice upgrade --yes' writes what is missing; programs before version 0.2 "
                "refuse the database from then on\n");
     return cli_done(cli);
 }
@@ -234,7 +234,7 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 static const struct cli_option options[] = {
-    {"yes", KEY_YES, NULL, "Do it. Without this option it only says what there is to do.", NULL,
+    {"yes", KEY_YES, NULL, "Do it. Without this option, only print what there is to do.", NULL,
      CLI_ONCE},
     CLI_OPTIONS_END,
 };
@@ -243,11 +243,11 @@ const struct command command_upgrade = {
     .name = "upgrade",
     .arguments = "",
     .summary = "let newer programs write what older ones cannot read",
-    .help = "Programs of one version after the other work side by side on a database, until it is "
-            "upgraded. Then programs of before version 0.2 refuse it, with a sentence: stop or "
-            "replace all of them first, sluiced, workers and sluice, and keep a copy of what Redis "
-            "has, since there is no way back. It may run while newer programs do, and be broken "
-            "off and run again.",
+    .help = "Programs of consecutive versions can use a database side by side, until it is "
+            "upgraded. After that, programs before version 0.2 refuse it: stop or replace all of "
+            "them first, sluiced, workers and sluice, and keep a copy of the data of Redis, "
+            "because there is no way back. It may run while newer programs do, and may be "
+            "interrupted and run again.",
     .options = options,
     .examples = "sluice upgrade\nsluice upgrade --yes\n",
     .run = run,

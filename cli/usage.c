@@ -163,7 +163,8 @@ void usage_print_command(FILE *file, const struct command *command)
     }
     if (command->examples)
         print_examples(file, command->examples);
-    fprintf(file, "\n'sluice help' has the options that every command takes.\n");
+    fprintf(file, "\n"
+                  "'sluice help' lists the options common to all commands.\n");
 }
 
 static void print_line(FILE *file, const struct command *command)
@@ -197,8 +198,10 @@ void usage_print_all(FILE *file, const struct command_table *table)
 {
     fprintf(file, "usage: sluice [OPTION]... COMMAND [OPTION | ARGUMENT]...\n\n");
     usage_print_commands(file, table);
-    fprintf(file, "\nOptions of every command, in front of its name or behind it:\n");
+    fprintf(file, "\n"
+                  "Options of every command, before or after its name:\n");
     print_options(file, common_options);
-    fprintf(file, "\n'sluice COMMAND --help' tells more of one, with examples.\n"
+    fprintf(file, "\n"
+                  "'sluice COMMAND --help' describes a command, with examples.\n"
                   "Exit status: 0 done, 1 failed, 2 wrong usage. See sluice(1).\n");
 }

@@ -55,15 +55,15 @@ static int run_rename(struct cli *cli, int argc, char **argv)
 {
     cli_no_options(cli, argc, argv);
     if (argc - optind != 2)
-        cli_usage(cli, "a USER and a NAME are needed");
+        cli_usage(cli, "give a USER and a NAME");
     return set_name(cli, argv[optind], argv[optind + 1]);
 }
 
 const struct command command_user_show = {
     .name = "user show",
     .arguments = "USER...",
-    .summary = "print users with their counters, a line of JSON each",
-    .help = ARGUMENT_USER_HELP " As many as you like are read in one round trip.",
+    .summary = "print users with their counters, as lines of JSON",
+    .help = ARGUMENT_USER_HELP " Any number of users is read in one round trip.",
     .examples = "sluice user show ada @bob 114871006736384\n",
     .run = run_show,
 };
@@ -71,8 +71,8 @@ const struct command command_user_show = {
 const struct command command_user_rename = {
     .name = "user rename",
     .arguments = "USER NAME",
-    .summary = "give a user another name; the login stays",
-    .help = "The name is what others read from now on, in old posts, too: 1 to 200 "
+    .summary = "change the name of a user; the login stays",
+    .help = "The name is shown to others from now on, in old posts, too: 1 to 200 "
             "bytes. " ARGUMENT_USER_HELP,
     .examples = "sluice user rename ada 'Ada King'\n",
     .run = run_rename,

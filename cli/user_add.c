@@ -20,7 +20,7 @@ static int run(struct cli *cli, int argc, char **argv)
     while (cli_option(cli, argc, argv) == 'n')
         name = optarg;
     if (argc - optind != 1)
-        cli_usage(cli, "one LOGIN is needed; a NAME goes behind --name, in quotes");
+        cli_usage(cli, "give one LOGIN; a NAME goes after --name, in quotes");
     login = sl_user_by_login(sl_slice_str(argv[optind]));
     status = database_change(cli, &login, build, name, &written);
     if (status != CLI_GOOD)
@@ -30,16 +30,16 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 static const struct cli_option options[] = {
-    {"name", 'n', "NAME", "What others read; the login unless given.", NULL, CLI_ONCE},
+    {"name", 'n', "NAME", "The name shown to others; the default is the login.", NULL, CLI_ONCE},
     CLI_OPTIONS_END,
 };
 
 const struct command command_user_add = {
     .name = "user add",
     .arguments = "LOGIN",
-    .summary = "make a user; prints the id",
-    .help = "A login is 1 to 64 bytes of letters, digits and _ of any script; two that differ in "
-            "case only are the same.",
+    .summary = "create a user; prints the id",
+    .help = "A login is 1 to 64 bytes of letters, digits and _ of any script; logins that differ "
+            "only in case are the same.",
     .options = options,
     .examples = "sluice user add ada --name 'Ada Lovelace'\n",
     .run = run,

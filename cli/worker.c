@@ -28,7 +28,8 @@ static uint32_t read_concurrency(const struct cli *cli)
     long number = strtol(optarg, &end, 10);
 
     if (end == optarg || *end || number < 1 || number > CONCURRENCY_MAX)
-        cli_usage(cli, "--concurrency is a number from 1 to %d, not '%s'", CONCURRENCY_MAX, optarg);
+        cli_usage(cli, "--concurrency must be a number from 1 to %d, not '%s'", CONCURRENCY_MAX,
+                  optarg);
     return (uint32_t)number;
 }
 
@@ -83,16 +84,16 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 static const struct cli_option options[] = {
-    {"concurrency", 'c', "N", "Tasks at once, 1 to 64; 4 unless given.", NULL, CLI_ONCE},
+    {"concurrency", 'c', "N", "How many tasks to run at once, 1 to 64; the default is 4.", NULL,
+     CLI_ONCE},
     {"lease-ms", 'l', "MS",
-     "The tasks of a worker that has not been heard of for so long are taken over by others: "
-     "30s or 30000, which it is unless given.",
+     "Others take over the tasks of a worker that has been silent for this time: 30s or 30000; "
+     "the default is 30s.",
      NULL, CLI_ONCE},
     {"accept-archive", 'a', NULL,
-     "Posts of this database went to another archive, which is gone: go on with this one, without "
-     "them.",
+     "Posts of this database went to another archive, which is lost: use this one, without them.",
      NULL, CLI_ONCE},
-    {"until-empty", 'u', NULL, "End when every task is done or dead.", NULL, CLI_ONCE},
+    {"until-empty", 'u', NULL, "End when every task is done or a dead letter.", NULL, CLI_ONCE},
     CLI_OPTIONS_END,
 };
 
@@ -101,13 +102,13 @@ const struct command command_worker = {
     .arguments = "",
     .summary = "run the tasks that writes leave behind, until SIGTERM",
     .help =
-        "Any number of workers may run beside each other. SIGTERM or Ctrl-C: finishes the tasks "
+        "Any number of workers may run in parallel. On SIGTERM or Ctrl-C it finishes the tasks "
         "it holds and ends.\n\n"
-        "With --archive posts that outgrow profile-max go there, once 'sluice config set archive "
-        "1' says so: the file, or the tables in a database that exists, are made where there are "
-        "none. Once posts have been archived none is made, and no other one is taken. While the "
-        "archive is away its tasks wait, and others are run. Without it such tasks fail, and the "
-        "posts stay in Redis. What the archive erases is taken out of the "
+        "With --archive, posts beyond profile-max are moved there after 'sluice config set "
+        "archive 1': the file, or the tables in an existing database, are created if there are "
+        "none. Once posts have been archived no archive is created, and no other one is "
+        "accepted. While the archive is away its tasks wait, and others are run. Without it such "
+        "tasks fail, and the posts stay in Redis. What the archive erases is removed from the "
         "--cache, too.",
     .options = options,
     .examples = "sluice worker --archive sqlite:/var/lib/sluice/archive.db\n"

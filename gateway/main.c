@@ -69,7 +69,7 @@ static int set_open_files(const struct config *config, struct failure *reterr)
         return 0;
     if (config->origins[CONFIG_OPTION_max_connections].source != CONFIG_SOURCE_DEFAULT)
         return config_refuse(config, CONFIG_OPTION_max_connections, reterr, -EMFILE,
-                             "a process may open %llu files here, which is not enough for %llu "
+                             "a process may open %llu files, which is not enough for %llu "
                              "connections (see RLIMIT_NOFILE)",
                              (unsigned long long)limit,
                              (unsigned long long)config->max_connections);

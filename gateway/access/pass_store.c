@@ -53,7 +53,7 @@ static void on_answer(void *owner, const redisReply *reply, const char *why)
     else
         r = sl_pass_reply(reply, &text, &failure);
     if (r == 0 && !question.is_put && stream_pass_read(text, &pass) < 0)
-        r = failure_set(&failure, -EBADMSG, "what is kept for this ticket is none");
+        r = failure_set(&failure, -EBADMSG, "the data stored for this ticket are invalid");
     question.done(question.owner, r, r == 0 && !question.is_put ? &pass : NULL,
                   why ? why : failure.text);
 }

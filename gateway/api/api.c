@@ -34,8 +34,7 @@ static int check_capacity(struct api *api, struct http_refusal *refusal)
     if (api->requests.count < api->settings.max_requests)
         return 0;
     metric_add(api->settings.metrics, METRIC_API_BUSY, 1);
-    return api_refuse_for_now(refusal, "busy",
-                              "this server has as many requests under way as it may");
+    return api_refuse_for_now(refusal, "busy", "this server has too many requests in progress");
 }
 
 static int refuse_early(struct api *api, const struct api_route *route,
@@ -69,7 +68,7 @@ int api_check_head(struct api *api, const struct http_request *http, struct http
     if (r == -ENOMEM)
         r = api_refuse_for_now(refusal, "no_memory", "out of memory");
     if (r == 0 && !(route->flags & API_TAKES_BODY))
-        r = http_refuse(refusal, 400, "bad_request", NULL, "this operation takes no body");
+        r = http_refuse(refusal, 400, "bad_request", NULL, "this operation must not have a body");
     return r < 0 ? refuse_early(api, route, refusal) : 0;
 }
 

@@ -66,7 +66,7 @@ static int refuse_duplicate(const json_error_t *error, struct http_refusal *refu
     if (end && end > begin && end[-1] == '"')
         snprintf(name, sizeof(name), "%.*s", (int)(end - 1 - begin), begin);
     return http_refuse(refusal, 400, "duplicate_member", name,
-                       "a member is there twice, at line %d, column %d", error->line,
+                       "a member is given twice, at line %d, column %d", error->line,
                        error->column);
 }
 

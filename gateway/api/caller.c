@@ -10,7 +10,7 @@
 int api_refuse_caller(struct api_request *request)
 {
     return api_refuse(request, 403, "no_subject", NULL,
-                      "the token's sub is no user of this database");
+                      "the token's sub is not a user of this database");
 }
 
 static int on_caller(struct api_request *request, const redisReply *reply)

@@ -40,9 +40,9 @@ static const struct {
 static const char *message_of(const char *code, const char *why)
 {
     static const char *const texts[][2] = {
-        {"internal", "something that should not be is in the database"},
+        {"internal", "the database has invalid data"},
         {"no_memory", "out of memory"},
-        {"redis_away", "Redis does not answer now; whether it was done is not known"},
+        {"redis_away", "Redis does not answer now; it is unknown whether it was done"},
         {"redis_full", "Redis has no room"},
         {"archive_away", "the archive does not answer now"},
     };

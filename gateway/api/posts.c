@@ -218,8 +218,7 @@ static int read_urls(struct sl_post *post, const json_t *urls, struct writing *w
         const json_t *url = json_array_get(urls, i);
 
         if (!json_is_string(url))
-            return http_refuse(refusal, 400, "bad_type", "urls",
-                               "urls holds something else than strings");
+            return http_refuse(refusal, 400, "bad_type", "urls", "urls must contain only strings");
         writing->urls[i] = sl_slice(json_string_value(url), json_string_length(url));
     }
     post->urls = writing->urls;
@@ -244,7 +243,7 @@ static int read_media(struct sl_post *post, const json_t *media, struct writing 
 
         if (!json_is_string(url))
             return http_refuse(refusal, 400, "bad_type", "media",
-                               "media holds something else than objects with a url");
+                               "media must contain only objects with a url");
         if (sl_text_check_link(sl_slice(json_string_value(url), json_string_length(url)),
                                "the url of a medium", &failure) < 0)
             return http_refuse(refusal, 400, "bad_request", "media", "%s", failure.text);

@@ -197,7 +197,9 @@ static int read_included(struct api_request *request, struct sl_slice item)
         }
     }
     if (!shows_posts)
-        return api_refuse(request, 400, "bad_include", "include", "of users viewer is included");
+        return api_refuse(request, 400, "bad_include", "include",
+                          "only viewer can be included "
+                          "with users");
     return api_refuse(request, 400, "bad_include", "include",
                       "not comments:N, likes:N (1 to %d) or viewer, each once", SL_INCLUDED_MAX);
 }
@@ -213,7 +215,7 @@ static int read_include(struct api_request *request, struct sl_slice list)
         r = read_included(request, item);
     if (r == 0 && (request->include.comments + request->include.likers) * page > INCLUDED_MAX)
         return api_refuse(request, 400, "bad_include", "include",
-                          "%zu posts with so many each are more than %d in all", page,
+                          "%zu posts with this many each are more than %d in all", page,
                           INCLUDED_MAX);
     return r;
 }
@@ -233,7 +235,7 @@ static int read_idempotency_key(struct api_request *request, const struct http_r
     for (size_t i = 0; i < key.size; i++) {
         if (key.data[i] <= ' ' || key.data[i] > '~')
             return api_refuse(request, 400, "bad_idempotency_key", "Idempotency-Key",
-                              "the key holds something else than printable ASCII");
+                              "the key must consist of printable ASCII");
     }
     /* Tokens without a user belong to administrators, who share one space of keys. */
     length =
@@ -280,7 +282,7 @@ static int read_body(struct api_request *request, const struct http_request *htt
     if (request->route->flags & API_TAKES_BODY)
         return api_body_read(http, &request->body, &request->refusal);
     if (http->body.size > 0)
-        return api_refuse(request, 400, "bad_request", NULL, "this operation takes no body");
+        return api_refuse(request, 400, "bad_request", NULL, "this operation must not have a body");
     return 0;
 }
 
@@ -358,7 +360,7 @@ static int check_share(struct api_request *request, const struct token *token)
         return 0;
     metric_add(api->settings.metrics, METRIC_API_BUSY, 1);
     return api_refuse_for_now(&request->refusal, "busy",
-                              "this token's subject has as many requests under way as it may");
+                              "this token's subject has too many requests in progress");
 }
 
 static void note_act(struct api_request *request)

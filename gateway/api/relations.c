@@ -228,7 +228,7 @@ static int add_target(struct api_request *request, struct batch *batch, const js
     bool needs_lookup = false;
 
     if (!json_is_string(text))
-        return api_refuse(request, 400, "bad_type", "users", "users holds something else than ids");
+        return api_refuse(request, 400, "bad_type", "users", "users must contain only ids");
     target->given = sl_slice(json_string_value(text), json_string_length(text));
     if (api_read_user(&meta, target->given, &target->ref, &ignored) < 0 ||
         sl_follow_needs_lookup(&meta, &user, &target->ref, &needs_lookup, NULL) < 0)

@@ -121,7 +121,7 @@ static void on_timer(uv_timer_t *timer)
     struct http_refusal refusal;
     struct deadline *due;
 
-    api_refuse_for_now(&refusal, "timeout", "it took too long; whether it was done is not known");
+    api_refuse_for_now(&refusal, "timeout", "it took too long; it is unknown whether it was done");
     while ((due = deadline_list_take_due(&api->waiting, uv_now(api->settings.loop))) != NULL)
         give_answer(DEADLINE_OWNER(due, struct api_request, deadline),
                     &(struct api_answer){.refusal = &refusal});

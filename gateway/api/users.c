@@ -116,7 +116,7 @@ static int read_fields(const json_t *array, struct sl_user_change *change,
 
         if (!json_is_object(field))
             return http_refuse(refusal, 400, "bad_type", "fields",
-                               "fields holds something else than objects");
+                               "fields must contain only objects");
         r = api_members_read(field, "fields", members, 2, refusal);
     }
     return r;

@@ -73,13 +73,12 @@ static int read_line(struct config *config, struct sl_slice text, unsigned line,
         return failure_set(reterr, -EINVAL, "%s:%u: there is no option %s", config->config, line,
                            log_quote(key, room));
     if (option == CONFIG_OPTION_config)
-        return failure_set(reterr, -EINVAL, "%s:%u: config: a file cannot name another",
+        return failure_set(reterr, -EINVAL, "%s:%u: config: a file cannot include another one",
                            config->config, line);
     if (config_option_kind(option) != CONFIG_KIND_LIST &&
         config->origins[option].source == CONFIG_SOURCE_FILE)
-        return failure_set(reterr, -EINVAL, "%s:%u: %s: was given in line %u already",
-                           config->config, line, config_option_name(option),
-                           config->origins[option].line);
+        return failure_set(reterr, -EINVAL, "%s:%u: %s: already given in line %u", config->config,
+                           line, config_option_name(option), config->origins[option].line);
     if (cut_value(sl_slice_from(text, (size_t)(equals + 1 - text.data)), &value) < 0)
         return failure_set(reterr, -EINVAL, "%s:%u: %s: the quotes do not match", config->config,
                            line, config_option_name(option));
@@ -254,14 +253,14 @@ static int check_proxies(const struct config *config, enum config_option option,
         listen_address_parse(sl_slice_str(text), &address, NULL) < 0 || !address.with_proxy)
         return 0;
     return config_refuse(config, option, reterr, -EINVAL,
-                         "with proxy it needs trusted-proxies: from where the proxies connect");
+                         "with proxy it needs trusted-proxies, the addresses of the proxies");
 }
 
 static int check_jwks(const struct config *config, struct failure *reterr)
 {
     if (config->jwks_urls.count > 0 && !(config->jwt_issuer && config->jwt_issuer[0]))
         return config_refuse(config, CONFIG_OPTION_jwks_urls, reterr, -EINVAL,
-                             "needs jwt-issuer too: whose keys these are");
+                             "needs jwt-issuer too, the issuer of these keys");
     if (config->jwks_refresh_min_ms > config->jwks_refresh_max_ms)
         return config_refuse(config, CONFIG_OPTION_jwks_refresh_min_ms, reterr, -EINVAL,
                              "%llu ms is more than jwks-refresh-max, %llu ms",

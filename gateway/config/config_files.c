@@ -64,7 +64,7 @@ static int read_certificate(const struct config *config, X509 **ret_certificate,
     fclose(file);
     if (!*ret_certificate)
         return config_refuse(config, CONFIG_OPTION_tls_cert, reterr, -EINVAL,
-                             "'%s' holds no certificate in PEM", config->tls_cert);
+                             "'%s' has no certificate in PEM", config->tls_cert);
     return 0;
 }
 
@@ -80,8 +80,7 @@ static int read_key(const struct config *config, EVP_PKEY **ret_key, struct fail
     fclose(file);
     if (!*ret_key)
         return config_refuse(config, CONFIG_OPTION_tls_key, reterr, -EINVAL,
-                             "'%s' holds no private key in PEM without a password",
-                             config->tls_key);
+                             "'%s' has no private key in PEM without a password", config->tls_key);
     return 0;
 }
 

@@ -132,7 +132,8 @@ static int check_compression(struct sl_slice value, struct failure *reterr)
     char room[LOG_QUOTE_SIZE];
 
     if (!sl_slice_is(value, "all") && !sl_slice_is(value, "zstd") && !sl_slice_is(value, "off"))
-        return failure_set(reterr, -EINVAL, "%s is none of all, zstd, off", log_quote(value, room));
+        return failure_set(reterr, -EINVAL, "%s is not one of all, zstd, off",
+                           log_quote(value, room));
     return 0;
 }
 

@@ -459,7 +459,7 @@ static void warn_of_idle_pieces(const struct estimate *estimate, struct buffer *
         snprintf(message, sizeof(message), "%.*s brings none of %" PRIu64 " events",
                  SL_SLICE_ARG(idle->text.value), estimate->looked);
     else
-        snprintf(message, sizeof(message), "%.*s and %zu more bring none of %" PRIu64 " events",
+        snprintf(message, sizeof(message), "%.*s and %zu more match none of %" PRIu64 " events",
                  SL_SLICE_ARG(idle->text.value), count - 1, estimate->looked);
     print_own_warning(json, is_first, "part_brings_nothing", message, idle->text.param);
 }
@@ -487,8 +487,8 @@ static void print_warnings(const struct estimate *estimate,
         warn_of_idle_pieces(estimate, json, &is_first);
     if (estimate->span < SHORT_SPAN_S) {
         snprintf(message, sizeof(message),
-                 "this is of %.3g seconds only, and the next ten minutes may be otherwise; a "
-                 "since reaches further back",
+                 "this covers only %.3g seconds, and the next ten minutes may differ; use since "
+                 "to reach further back",
                  estimate->span);
         print_own_warning(json, &is_first, "short_time", message, NULL);
     }

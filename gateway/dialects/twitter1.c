@@ -190,8 +190,7 @@ static int read_common(const struct dialect_request *request, const struct sl_sl
     int r = check_level(values[PARAMETER_FILTER_LEVEL], refusal);
 
     if (r == 0 && delimited.data && !sl_slice_is(delimited, "length"))
-        r = http_refuse(refusal, 406, "bad_delimited", "delimited",
-                        "the only way to delimit is length");
+        r = http_refuse(refusal, 406, "bad_delimited", "delimited", "delimited must be length");
     if (r == 0)
         r = read_count(request, values[PARAMETER_COUNT], asked, refusal);
     asked->format = delimited.data ? FORMAT_DELIMITED : FORMAT_NDJSON;

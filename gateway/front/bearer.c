@@ -52,7 +52,7 @@ int bearer_refuse(enum token_fault fault, const struct token *token, struct http
     } rows[TOKEN_FAULT_COUNT] = {
         [TOKEN_NOT_YET_VALID] = {"the token is not valid yet",
                                  INVALID ", error_description=\"not valid yet\""},
-        [TOKEN_WRONG_ISSUER] = {"the token is of another issuer (iss)",
+        [TOKEN_WRONG_ISSUER] = {"the token is from another issuer (iss)",
                                 INVALID ", error_description=\"another issuer\""},
         [TOKEN_WRONG_AUDIENCE] = {"the token is for another audience (aud)",
                                   INVALID ", error_description=\"another audience\""},
@@ -62,7 +62,7 @@ int bearer_refuse(enum token_fault fault, const struct token *token, struct http
 
     if (fault == TOKEN_NO_KEYS_YET) {
         http_refuse(refusal, 503, "keys_unavailable", NULL,
-                    "the keys of the token's issuer are not there yet");
+                    "the keys of the token's issuer have not been fetched yet");
         refusal->retry_after_s = HTTP_RETRY_AFTER_S;
         return -EPROTO;
     }
@@ -135,7 +135,7 @@ int bearer_check(const struct token_policy *policy, const struct http_request *h
         return bearer_refuse_two(refusal);
     if (carried.count == 0) {
         r = http_refuse(refusal, 401, "no_token", NULL,
-                        "this needs a token: Authorization: Bearer");
+                        "a token is required: Authorization: Bearer");
         refusal->www_authenticate = "Bearer";
         return r;
     }

@@ -131,10 +131,11 @@ static enum token_fault read_scopes(const struct claim_rules *rules, const json_
 {
     if (!read_names(json_object_get(claims, "scope"), take_scopes, NULL, token) ||
         !read_names(json_object_get(claims, "scp"), take_scopes, NULL, token))
-        return bad_claim(token, "the token's scope or scp is neither a text nor a list of texts");
+        return bad_claim(token, "the token's scope or scp is neither a string nor a list of "
+                                "strings");
     if (rules->roles.count > 0 &&
         !read_names(find_claim(claims, &rules->roles), take_roles, rules->role_table, token))
-        return bad_claim(token, "the token's roles are neither a text nor a list of texts");
+        return bad_claim(token, "the token's roles are neither a string nor a list of strings");
     token->scopes &= rules->allowed_scopes;
     return TOKEN_OK;
 }
@@ -162,17 +163,17 @@ static enum token_fault read_subject(const struct claim_rules *rules, const json
     if (!sub)
         return TOKEN_OK;
     if (!text && !is_exact(sub))
-        return bad_claim(token, "the token's subject is neither a text nor a whole number below "
-                                "2^53");
+        return bad_claim(token, "the token's subject is neither a string nor a whole number "
+                                "below 2^53");
     if (!text) {
         snprintf(number, sizeof(number), "%" JSON_INTEGER_FORMAT, json_integer_value(sub));
         text = number;
     }
     if (text[0] == '\0')
-        return bad_claim(token, "the token's sub is no text of 1 to 64 bytes: it is empty");
+        return bad_claim(token, "the token's sub is not a string of 1 to 64 bytes: it is empty");
     size = snprintf(token->subject, sizeof(token->subject), "%s%s", prefix, text);
     if (size >= (int)sizeof(token->subject))
-        return bad_claim(token, "the token's sub is no text of 1 to 64 bytes: it is longer");
+        return bad_claim(token, "the token's sub is not a string of 1 to 64 bytes: it is longer");
     return TOKEN_OK;
 }
 
@@ -283,9 +284,9 @@ static enum token_fault check_times(const struct claim_rules *rules, const json_
     double end_ms, begin_ms;
 
     if (!json_is_number(exp))
-        return bad_claim(token, "the token's exp is not there or is no number of Unix seconds");
+        return bad_claim(token, "the token's exp is missing or not a number of Unix seconds");
     if (nbf && !json_is_number(nbf))
-        return bad_claim(token, "the token's nbf is no number of Unix seconds");
+        return bad_claim(token, "the token's nbf is not a number of Unix seconds");
     end_ms = (json_number_value(exp) + rules->leeway_s) * 1000;
     begin_ms = nbf ? (json_number_value(nbf) - rules->leeway_s) * 1000 : 0;
     if (end_ms <= (double)now_ms)
@@ -307,11 +308,12 @@ enum token_fault claims_read(const struct claim_rules *rules, const json_t *clai
     if (fault != TOKEN_OK)
         return fault;
     if (!read_limits(json_object_get(claims, "lim"), token))
-        return bad_claim(token, "the token's lim has a limit that is not known, or no number");
+        return bad_claim(token,
+                         "the token's lim has an unknown limit, or one that is not a number");
     if (!read_jti(json_object_get(claims, "jti"), token))
-        return bad_claim(token, "the token's jti is no text");
+        return bad_claim(token, "the token's jti is not a string");
     if (!read_iat(json_object_get(claims, "iat"), token))
-        return bad_claim(token, "the token's iat is no number of Unix seconds");
+        return bad_claim(token, "the token's iat is not a number of Unix seconds");
     return check_times(rules, claims, now_ms, token);
 }
 

@@ -27,7 +27,7 @@ static int read_bucket(struct sl_slice text, uint64_t *ret_ms, struct http_refus
 {
     if (!text.data)
         return http_refuse(refusal, 400, "no_bucket", "bucket",
-                           "how long is a bucket? 1s, 10s, 1m, 1h or 1d");
+                           "bucket is required: 1s, 10s, 1m, 1h or 1d");
     for (size_t i = 0; i < sizeof(buckets) / sizeof(buckets[0]); i++) {
         if (sl_slice_is(text, buckets[i].name)) {
             *ret_ms = buckets[i].ms;
@@ -87,7 +87,7 @@ int cell_degrees_read(struct sl_slice text, bool is_by_cell, const char *by,
                            by);
     if (is_by_cell && !text.data)
         return http_refuse(refusal, 400, "no_cell_degrees", "cell_degrees",
-                           "how many degrees is the side of a cell? 0.01 to 90");
+                           "cell_degrees is required: the side of a cell in degrees, 0.01 to 90");
     if (text.data && (!thousandths_read(text, &side) || side < CELL_MIN || side > CELL_MAX))
         return http_refuse(refusal, 400, "bad_cell_degrees", "cell_degrees",
                            "not a number from 0.01 to 90 with at most three decimals");

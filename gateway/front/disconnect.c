@@ -7,24 +7,24 @@ static const struct disconnect_row rows[DISCONNECT_REASON_COUNT] = {
     [DISCONNECT_DRAINING] = {"draining", "this server is shutting down", 1012, true},
     [DISCONNECT_TOKEN_EXPIRED] = {"token_expired", "the token has expired", 4001, true},
     [DISCONNECT_TOKEN_REVOKED] = {"token_revoked", "the token was revoked", 1008, false},
-    [DISCONNECT_REPLACED] = {"replaced", "a newer connection took the place of this one", 4003,
-                             false},
+    [DISCONNECT_REPLACED] = {"replaced", "a newer connection replaced this one", 4003, false},
     [DISCONNECT_TOO_SLOW] = {"too_slow", "the client reads too slowly", 4008, true},
-    [DISCONNECT_BAD_MESSAGE] = {"bad_message", "the client broke the protocol", 1002, false},
-    [DISCONNECT_UNHEARD] = {"bad_message",
-                            "this stream takes no messages but another token; filters that change are "
-                            "for /v1/stream",
-                            1002, false},
+    [DISCONNECT_BAD_MESSAGE] = {"bad_message", "the client violated the protocol", 1002, false},
+    [DISCONNECT_UNHEARD] =
+        {"bad_message",
+         "this stream takes no messages but another token; filters that change are "
+         "for /v1/stream",
+         1002, false},
     [DISCONNECT_TOO_BIG] = {"bad_message", "the message is too big", 1009, false},
     [DISCONNECT_BAD_UTF8] = {"bad_message", "the message is not UTF-8", 1007, false},
-    [DISCONNECT_BAD_DATA] = {"bad_message", "binary messages are not understood", 1003, false},
-    [DISCONNECT_INTERNAL] = {"internal", "the server had a problem of its own", 1011, true},
+    [DISCONNECT_BAD_DATA] = {"bad_message", "binary messages are not supported", 1003, false},
+    [DISCONNECT_INTERNAL] = {"internal", "internal error", 1011, true},
     [DISCONNECT_BUSY] = {"busy", "this server is reading too much at once", 1013, true},
-    [DISCONNECT_HOME_FULL] = {"busy", "home streams take as much memory as they may", 1013, true},
+    [DISCONNECT_HOME_FULL] = {"busy", "home streams take too much memory", 1013, true},
     [DISCONNECT_COMPLETE] = {"complete", "until is reached", 1000, false},
     [DISCONNECT_ENDED] = {"ended", "this connection was ended by its owner or an operator", 4004,
                           false},
-    [DISCONNECT_QUOTA] = {"quota", "as much has been sent today as may be", 4012, true},
+    [DISCONNECT_QUOTA] = {"quota", "the daily quota is used up", 4012, true},
 };
 
 const struct disconnect_row *disconnect_row(enum disconnect_reason reason)

@@ -20,7 +20,7 @@ static int check_members(const json_t *json, struct http_refusal *refusal)
     {
         if (strcmp(name, "filter") != 0 && strcmp(name, "since") != 0)
             return http_refuse(refusal, 400, "unknown_member", name,
-                               "there are no members but filter and since");
+                               "the only members are filter and since");
     }
     return 0;
 }
@@ -41,7 +41,7 @@ static int read_since(const json_t *since, uint64_t now_ms, uint64_t *ret_from,
         return http_refuse(refusal, 400, "bad_since", "since", "%s", failure.text);
     if (sl_moment_ms(&moment) + ESTIMATE_SINCE_MS < now_ms)
         return http_refuse(refusal, 400, "bad_since", "since",
-                           "an estimate looks back at an hour at most");
+                           "an estimate looks back at most an hour");
     if (sl_moment_ms(&moment) > now_ms)
         return http_refuse(refusal, 400, "bad_since", "since", "in the future");
     *ret_from = sl_moment_cursor(&moment);
@@ -57,7 +57,7 @@ static int read_filter(struct estimate_request *request, struct http_refusal *re
 
     if (!json_is_object(json))
         return http_refuse(refusal, 400, "no_filter", "filter",
-                           "a filter is needed, as in {\"filter\":{\"track\":\"tea\"}}");
+                           "a filter is required, as in {\"filter\":{\"track\":\"tea\"}}");
     r = filter_json_members(json, &members, &error);
     if (r == 0) {
         request->text = members.text;

@@ -117,10 +117,10 @@ static int check_new(uint64_t fields, int field, struct failure *reterr)
         if (!(fields & event_field_bit((enum event_field)other)))
             continue;
         if (is_part(names[field], names[other]))
-            return failure_set(reterr, -EINVAL, "'%s' is part of %s, which is given, too",
+            return failure_set(reterr, -EINVAL, "'%s' is part of %s, which is also given",
                                names[field], names[other]);
         if (is_part(names[other], names[field]))
-            return failure_set(reterr, -EINVAL, "'%s' is part of %s, which is given, too",
+            return failure_set(reterr, -EINVAL, "'%s' is part of %s, which is also given",
                                names[other], names[field]);
     }
     return 0;

@@ -37,7 +37,7 @@ static int refuse(const struct place *place, const char *why)
 static int read_text(const struct place *place, const json_t *value, const char **ret_text)
 {
     if (!json_is_string(value) || json_string_length(value) == 0)
-        return refuse(place, "this is a text, and not an empty one");
+        return refuse(place, "this must be a string, and not empty");
     *ret_text = json_string_value(value);
     return 0;
 }
@@ -80,7 +80,7 @@ static int read_files(const struct place *place, const json_t *value, struct iss
 
     for (unsigned i = 0; r == 0 && i < texts->count; i++) {
         if (texts->items[i][0] != '/')
-            r = refuse(place, "this is the path of a file, and begins with /");
+            r = refuse(place, "this must be the path of a file, beginning with /");
     }
     return r;
 }
@@ -90,9 +90,9 @@ static int read_scopes(const struct place *place, const json_t *value, unsigned 
     bool is_unknown = false;
 
     if (!json_is_string(value))
-        return refuse(place, "this is a text, scopes with spaces between");
+        return refuse(place, "this must be a string of scopes separated by spaces");
     *ret_scopes = claims_scopes(sl_slice_str(json_string_value(value)), &is_unknown);
-    return is_unknown ? refuse(place, "there is a scope in it that no sluiced knows") : 0;
+    return is_unknown ? refuse(place, "it has an unknown scope") : 0;
 }
 
 /* --- members --- */
@@ -131,7 +131,7 @@ static int read_jwks_url(struct issuer_settings *issuer, struct place *place, co
 static int read_discovery(struct issuer_settings *issuer, struct place *place, const json_t *value)
 {
     issuer->discovers = json_is_true(value);
-    return json_is_boolean(value) ? 0 : refuse(place, "this is true or false");
+    return json_is_boolean(value) ? 0 : refuse(place, "this must be true or false");
 }
 
 static int read_algorithms(struct issuer_settings *issuer, struct place *place, const json_t *value)
@@ -164,7 +164,7 @@ static int read_subject_prefix(struct issuer_settings *issuer, struct place *pla
     int r = read_text(place, value, &issuer->claims.subject_prefix);
 
     if (r == 0 && json_string_length(value) > TOKEN_SUBJECT_SIZE / 2)
-        r = refuse(place, "this has at most 32 bytes");
+        r = refuse(place, "this must have at most 32 bytes");
     return r;
 }
 
@@ -181,7 +181,7 @@ static int read_roles(struct issuer_settings *issuer, struct place *place, const
     json_t *scopes;
 
     if (!json_is_object(value))
-        return refuse(place, "this is an object: names of roles with their scopes");
+        return refuse(place, "this must be an object: names of roles with their scopes");
     json_object_foreach(table, name, scopes)
     {
         unsigned all;
@@ -207,7 +207,7 @@ static int read_leeway(struct issuer_settings *issuer, struct place *place, cons
 {
     if (!json_is_integer(value) || json_integer_value(value) < 0 ||
         json_integer_value(value) > LEEWAY_MAX_S)
-        return refuse(place, "this is a whole number of seconds, from 0 to 600");
+        return refuse(place, "this must be a whole number of seconds, from 0 to 600");
     issuer->claims.leeway_s = (unsigned)json_integer_value(value);
     return 0;
 }
@@ -262,17 +262,17 @@ static int check_issuer(const struct issuer_settings *issuer, struct place *plac
 {
     place->member = NULL;
     if (!issuer->name)
-        return refuse(place, "it has no issuer, the text that iss must be");
+        return refuse(place, "issuer is missing: the value of iss");
     if (issuer->audiences.count == 0)
-        return refuse(place, "it has no audience: tokens that this issuer makes for others would "
-                             "be good here");
+        return refuse(place, "audience is missing: tokens that this issuer makes for others "
+                             "would be accepted");
     if (issuer->public_keys.count == 0 && issuer->jwks_files.count == 0 &&
         !issuer_is_fetched(issuer))
-        return refuse(place, "it has no keys: public_key, jwks_file, jwks_url or discovery");
+        return refuse(place, "it has no keys: give public_key, jwks_file, jwks_url or discovery");
     if (issuer->jwks_url && issuer->discovers)
-        return refuse(place, "it has jwks_url and discovery: one of them is enough");
+        return refuse(place, "jwks_url and discovery cannot be combined");
     if (issuer->discovers && !key_issuer_has_discovery(sl_slice_str(issuer->name)))
-        return refuse(place, "discovery needs an issuer that is an URL of https without a query");
+        return refuse(place, "discovery needs an issuer that is an https URL without a query");
     if (issuer->claims.roles.count > 0 && !issuer->claims.role_table)
         return refuse(place, "roles_claim needs roles, the table of their scopes");
     return 0;
@@ -314,7 +314,7 @@ static bool has_name(const struct issuer_list *list, const char *name)
 static int read_all(struct issuer_list *list, struct failure *reterr)
 {
     if (!json_is_array(list->json))
-        return failure_set(reterr, -EINVAL, "it is no list of issuers");
+        return failure_set(reterr, -EINVAL, "it is not a list of issuers");
     if (json_array_size(list->json) > ISSUERS_MAX)
         return failure_set(reterr, -E2BIG, "there are more than %d issuers", ISSUERS_MAX);
     for (size_t i = 0; i < json_array_size(list->json); i++) {
@@ -325,7 +325,8 @@ static int read_all(struct issuer_list *list, struct failure *reterr)
         if (r < 0)
             return r;
         if (has_name(list, issuer->name))
-            return refuse(&(struct place){i, "issuer", NULL, reterr}, "another one has this name");
+            return refuse(&(struct place){i, "issuer", NULL, reterr}, "another issuer has this "
+                                                                      "name");
         list->count++;
     }
     return 0;

@@ -51,7 +51,7 @@ static int take_keys(struct jwk_set *set, const json_t *json, struct failure *re
     const json_t *keys = json_object_get(json, "keys");
 
     if (!json_is_array(keys))
-        return failure_set(reterr, -EINVAL, "the set is no object with a list of keys");
+        return failure_set(reterr, -EINVAL, "the set is not an object with a list of keys");
     if (json_array_size(keys) > JWK_SET_MAX_KEYS)
         return failure_set(reterr, -E2BIG, "the set has %zu keys, more than %d",
                            json_array_size(keys), JWK_SET_MAX_KEYS);
@@ -120,7 +120,7 @@ int jwk_set_load(const char *path, struct buffer *content, struct failure *reter
     if (fd < 0)
         return failure_set(reterr, -errno, "cannot read '%s': %s", path, strerror(errno));
     if (fstat(fd, &status) == 0 && !S_ISREG(status.st_mode))
-        r = failure_set(reterr, -EINVAL, "cannot read '%s': it is no file", path);
+        r = failure_set(reterr, -EINVAL, "cannot read '%s': it is not a file", path);
     else
         r = read_bounded(fd, content);
     close(fd);

@@ -30,7 +30,7 @@ static int read_latest_by(struct sl_slice text, struct sl_slice pick, enum pick 
 {
     if (pick.data)
         return http_refuse(refusal, 400, "bad_latest_by", "latest_by",
-                           "that picks already: pick or latest_by");
+                           "pick and latest_by cannot be combined");
     if (!sl_slice_is(text, "user") && !sl_slice_is(text, "cell"))
         return http_refuse(refusal, 400, "bad_latest_by", "latest_by", "neither user nor cell");
     *ret_pick = sl_slice_is(text, "user") ? PICK_BY_USER : PICK_BY_CELL;
@@ -59,15 +59,13 @@ static int read_max(const struct pick_values *values, uint64_t since, uint64_t u
     uint32_t thousandths;
 
     if (values->max_rate.data)
-        return http_refuse(refusal, 400, "bad_max", "max",
-                           "max_rate says how many already: one of the two");
+        return http_refuse(refusal, 400, "bad_max", "max", "max and max_rate cannot be combined");
     if (!thousandths_read(values->max, &thousandths) || thousandths % 1000 != 0 ||
         thousandths == 0 || thousandths > RATE_MAX)
         return http_refuse(refusal, 400, "bad_max", "max", "not a number from 1 to %d",
                            PICK_POSTS_MAX);
     if (!since || !until || until <= since)
-        return http_refuse(refusal, 400, "bad_max", "max",
-                           "of what? since and until say between which moments");
+        return http_refuse(refusal, 400, "bad_max", "max", "max needs since and until");
     question->posts = thousandths / 1000;
     question->behind = since;
     *ret_bucket_ms = sl_id_time_ms(until) - sl_id_time_ms(since + 1) + 1;
@@ -77,11 +75,9 @@ static int read_max(const struct pick_values *values, uint64_t since, uint64_t u
 static int refuse_without_number(const struct pick_values *values, struct http_refusal *refusal)
 {
     if (values->pick.data)
-        return http_refuse(refusal, 400, "bad_pick", "pick",
-                           "of how many posts a second? max_rate says it");
+        return http_refuse(refusal, 400, "bad_pick", "pick", "max_rate is required");
     if (values->latest_by.data)
-        return http_refuse(refusal, 400, "bad_latest_by", "latest_by",
-                           "of how many posts a second? max_rate says it");
+        return http_refuse(refusal, 400, "bad_latest_by", "latest_by", "max_rate is required");
     if (values->cell_degrees.data)
         return http_refuse(refusal, 400, "bad_cell_degrees", "cell_degrees",
                            "only latest_by=cell has cells");
@@ -127,6 +123,6 @@ int on_slow_read(struct sl_slice text, const struct pick_question *question, boo
         return http_refuse(refusal, 400, "bad_on_slow", "on_slow", "not one of catch_up, sample");
     if (*ret_samples && question->posts > 0)
         return http_refuse(refusal, 400, "bad_on_slow", "on_slow",
-                           "max_rate and max say already which posts come: one of the two");
+                           "on_slow=sample cannot be combined with max_rate or max");
     return 0;
 }

@@ -117,8 +117,7 @@ static int read_last(struct sl_slice text, const struct sl_slice *since,
         return http_refuse(refusal, 400, "bad_last", "last", "not a number from 1 to %d",
                            STREAM_LAST_MAX);
     if (since->data)
-        return http_refuse(refusal, 400, "bad_last", "last",
-                           "since says where to begin already: one of the two");
+        return http_refuse(refusal, 400, "bad_last", "last", "since and last cannot be combined");
     return 0;
 }
 
@@ -133,7 +132,7 @@ static int read_until(struct sl_slice text, uint64_t now_ms, struct stream_reque
         return http_refuse(refusal, 400, "bad_until", "until", "%s", failure.text);
     request->until = sl_moment_cursor(&moment);
     if (request->until == 0)
-        return http_refuse(refusal, 400, "bad_until", "until", "nothing is as old as that");
+        return http_refuse(refusal, 400, "bad_until", "until", "too long ago");
     return 0;
 }
 
@@ -147,7 +146,7 @@ int stream_parameters_check_until(const struct stream_request *request, uint64_t
         return http_refuse(refusal, 400, "bad_until", "until", "it lies before since");
     if (request->since == SINCE_NOW && sl_id_time_ms(request->until) <= now_ms)
         return http_refuse(refusal, 400, "bad_until", "until",
-                           "it has passed: since says from where to begin");
+                           "it is in the past: until needs since then");
     return 0;
 }
 
@@ -210,7 +209,7 @@ static int read_common(const struct front_settings *settings, const struct sl_sl
     if (delimited.data) {
         if (!sl_slice_is(delimited, "length"))
             return http_refuse(refusal, 400, "bad_delimited", "delimited",
-                               "the only way to delimit is length");
+                               "delimited must be length");
         if (request->format != FORMAT_NDJSON)
             return http_refuse(refusal, 400, "bad_delimited", "delimited",
                                "only application/x-ndjson can be delimited");
@@ -257,11 +256,11 @@ static int check_counted_rules(const struct sl_slice *values, const struct strea
         return 0;
     if (request->format != FORMAT_WEBSOCKET)
         return http_refuse(refusal, 400, "bad_by", "by",
-                           "rules come by messages, on a WebSocket to /v1/stream/counts");
+                           "by=rule is possible only on a WebSocket to /v1/stream/counts");
     for (unsigned i = 0; i < PARAMETER_COUNT; i++) {
         if (values[i].data && (PARAMETER_RESTRICTORS | PARAMETER_SELECTORS) & 1u << i)
             return http_refuse(refusal, 400, "unknown_parameter", stream_parameter_names[i],
-                               "with by=rule filters come by messages");
+                               "with by=rule, filters are given in messages");
     }
     return 0;
 }
@@ -278,7 +277,7 @@ static int read_trends(const struct sl_slice *values, struct stream_request *req
         return r;
     if (values[PARAMETER_LANG].data && values[PARAMETER_LANGUAGE].data)
         return http_refuse(refusal, 400, "bad_lang", "lang",
-                           "language says the same already: one of the two");
+                           "lang and language are the same: give one of them");
     trends->stands = counts_everything(values) && !values[PARAMETER_LANG].data &&
                      !values[PARAMETER_LANGUAGE].data;
     return 0;
@@ -311,7 +310,9 @@ static int read_question(const struct sl_slice *values, struct stream_request *r
     if (!is_counting(request->stream))
         return read_pick(values, request, refusal);
     if (request->stream == STREAM_PAST_COUNTS && request->since == SINCE_NOW)
-        return http_refuse(refusal, 400, "no_since", "since", "since says from where to count");
+        return http_refuse(refusal, 400, "no_since", "since",
+                           "since is required: where to begin "
+                           "counting");
     r = count_question_read(values[PARAMETER_BUCKET], values[PARAMETER_BY],
                             values[PARAMETER_CELL_DEGREES], values[PARAMETER_REFRESH_MS],
                             &request->counts, refusal);
@@ -332,7 +333,7 @@ static int read_dictionary(const struct front_settings *settings, const struct h
         return 0;
     if (!settings->has_zstd)
         return http_refuse(refusal, 400, "bad_zstd_dictionary", "zstd_dictionary",
-                           "this server compresses nothing");
+                           "this server does not compress");
     if (sl_dictionary_id_parse(text, &request->dictionary, &failure) < 0)
         return http_refuse(refusal, 400, "bad_zstd_dictionary", "zstd_dictionary", "%s",
                            failure.text);

@@ -123,7 +123,7 @@ int stream_request_permitted(const struct stream_request *request, struct http_r
     }
     if (request->stream == STREAM_HOME && !request->token.subject[0]) {
         r = http_refuse(refusal, 403, "no_subject", NULL,
-                        "the token has no sub: whose home stream?");
+                        "the token has no sub, which a home stream needs");
         refusal->www_authenticate = row->insufficient;
         return r;
     }
@@ -315,8 +315,7 @@ static bool cut_path(struct sl_slice path, enum stream_kind *ret_stream, struct 
 
 static int refuse_path(struct http_refusal *refusal)
 {
-    return http_refuse(refusal, 404, "no_such_stream", "path",
-                       "there is no stream to be opened at this path");
+    return http_refuse(refusal, 404, "no_such_stream", "path", "there is no stream at this path");
 }
 
 /* A stream format in which the request is valid. */
@@ -377,7 +376,7 @@ static int understand_opened(const struct front_settings *settings, struct sl_sl
         r = read_parameters(settings, &http, form->values, times, request, refusal);
     if (r == 0 && stream_request_takes_rules(request))
         r = http_refuse(refusal, 400, "bad_by", "by",
-                        "rules come by messages, on a WebSocket to /v1/stream/counts");
+                        "by=rule is possible only on a WebSocket to /v1/stream/counts");
     return r < 0 ? r : stream_parameters_check_until(request, times->now_ms, refusal);
 }
 

@@ -50,8 +50,8 @@ static bool may_be_compressed(enum stream_kind stream)
 static int refuse_encoding(bool has_deflate, bool has_zstd, struct http_refusal *refusal)
 {
     return http_refuse(refusal, 406, "not_acceptable", NULL,
-                       has_deflate ? "streams come as they are, or with gzip, or with zstd"
-                       : has_zstd  ? "streams come as they are, or with zstd"
+                       has_deflate ? "streams are available uncompressed, with gzip, or with zstd"
+                       : has_zstd  ? "streams are available uncompressed, or with zstd"
                                    : "this stream is not compressed");
 }
 

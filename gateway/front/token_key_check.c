@@ -94,8 +94,9 @@ static int check_numbers(const BIGNUM *modulus, const BIGNUM *exponent, struct f
     if (!BN_is_odd(modulus))
         return failure_set(reterr, -EINVAL, "its modulus is even");
     if (has_fingerprint(modulus))
-        return failure_set(reterr, -EINVAL,
-                           "it comes of a generator whose keys can be factored (CVE-2017-15361)");
+        return failure_set(
+            reterr, -EINVAL,
+            "it was made by a generator whose keys can be factored (CVE-2017-15361)");
     return 0;
 }
 
@@ -109,7 +110,7 @@ static int check_rsa(struct token_key *key, struct failure *reterr)
         EVP_PKEY_get_bn_param(key->public_key, OSSL_PKEY_PARAM_RSA_E, &exponent) == 1)
         r = check_numbers(modulus, exponent, reterr);
     else
-        failure_set(reterr, r, "its numbers make no sense");
+        failure_set(reterr, r, "its numbers are invalid");
     BN_free(modulus);
     BN_free(exponent);
     return r;
@@ -137,7 +138,7 @@ static int check_elliptic(struct token_key *key, struct failure *reterr)
         EVP_PKEY_CTX_free(context);
         return is_good ? 0 : failure_set(reterr, -EINVAL, "its point is not on its curve");
     }
-    return failure_set(reterr, -ENOTSUP, "its curve is none of P-256, P-384 and P-521");
+    return failure_set(reterr, -ENOTSUP, "its curve is not P-256, P-384 or P-521");
 }
 
 /* The y of all points whose order divides 8, including encodings that are not reduced. */
@@ -256,7 +257,7 @@ static int make_thumbprint(struct token_key *key, struct failure *reterr)
         r = buffer_str(&key->thumbprint) ? 0 : -ENOMEM;
     }
     buffer_done(&jwk);
-    return r == -EINVAL ? failure_set(reterr, r, "its numbers make no sense") : r;
+    return r == -EINVAL ? failure_set(reterr, r, "its numbers are invalid") : r;
 }
 
 int token_key_check_public(struct token_key *key, struct failure *reterr)
@@ -270,7 +271,7 @@ int token_key_check_public(struct token_key *key, struct failure *reterr)
     else if (EVP_PKEY_is_a(key->public_key, "ED25519"))
         r = check_edwards(key, reterr);
     else
-        r = failure_set(reterr, -ENOTSUP, "it is none of RSA, EC and Ed25519");
+        r = failure_set(reterr, -ENOTSUP, "it is not RSA, EC or Ed25519");
     if (r == 0)
         r = make_thumbprint(key, reterr);
     if (r == 0)

@@ -100,7 +100,8 @@ static int read_kid(const json_t *jwk, struct token_key *key, struct failure *re
     struct sl_slice kid = text_of(jwk, "kid");
 
     if (json_object_get(jwk, "kid") && (kid.size == 0 || kid.size > KID_MAX_BYTES))
-        return failure_set(reterr, -EINVAL, "its kid is no text of 1 to %d bytes", KID_MAX_BYTES);
+        return failure_set(reterr, -EINVAL, "its kid is not a string of 1 to %d bytes",
+                           KID_MAX_BYTES);
     if (!kid.data)
         kid = buffer_slice(&key->thumbprint);
     key->name = mem_strndup(kid.data, kid.size);
@@ -184,7 +185,7 @@ static int read_elliptic(const json_t *jwk, EVP_PKEY **ret_key, struct failure *
     struct buffer point = BUFFER_INIT;
     int r = -ENOTSUP;
 
-    failure_set(reterr, r, "its crv is none of P-256, P-384 and P-521");
+    failure_set(reterr, r, "its crv is not P-256, P-384 or P-521");
     for (size_t i = 0; i < sizeof(curves) / sizeof(curves[0]); i++) {
         size_t bytes = token_key_kind_bytes(curves[i].kind);
 
@@ -231,8 +232,10 @@ static int read_numbers(const json_t *jwk, EVP_PKEY **ret_key, struct failure *r
     if (sl_slice_is(kty, "OKP"))
         return read_edwards(jwk, ret_key, reterr);
     if (sl_slice_is(kty, "oct"))
-        return failure_set(reterr, -ENOTSUP, "it is a secret (oct), which no set may give");
-    return failure_set(reterr, kty.data ? -ENOTSUP : -EINVAL, "its kty is none of RSA, EC and OKP");
+        return failure_set(reterr, -ENOTSUP,
+                           "it is a secret (oct), which is not accepted from a "
+                           "set");
+    return failure_set(reterr, kty.data ? -ENOTSUP : -EINVAL, "its kty is not RSA, EC or OKP");
 }
 
 int token_key_from_jwk(const json_t *jwk, struct token_key **ret_key, struct failure *reterr)

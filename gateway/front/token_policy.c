@@ -157,7 +157,8 @@ const char *token_policy_warning(const struct token_policy *policy, unsigned n)
         }
     }
     if (policy->issuers[0].file_count > 0 && !policy->audience && n-- == 0)
-        return "key sets without jwt-audience: what their owner signs for others is good here, too";
+        return "key sets without jwt-audience: tokens that their owner signs for others are "
+               "accepted, too";
     return !has_keys(policy) && n == 0 ? "no key is configured: every token will be refused" : NULL;
 }
 

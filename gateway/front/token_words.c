@@ -137,7 +137,8 @@ static void append_issuer(struct buffer *words, const struct issuer_keys *issuer
         for (unsigned j = 0; set && j < jwk_set_count(set); j++)
             append_key(words, jwk_set_key(set, j));
         if (!set)
-            buffer_append_format(words, "    none was fetched yet: %s\n", issuer->files[i].path);
+            buffer_append_format(words, "    none has been fetched yet: %s\n",
+                                 issuer->files[i].path);
     }
 }
 
@@ -188,11 +189,12 @@ static void append_good(struct buffer *words, const struct token *token, const j
 #define SCOPE(symbol, name)                                                                        \
     if (token->scopes & TOKEN_SCOPE_##symbol)                                                      \
         buffer_append_str(words, " " name);
-    buffer_append_str(words, "good: a server with these settings takes it now\n  subject: ");
+    buffer_append_str(words, "good: a server with these settings accepts it now\n"
+                             "  subject: ");
     append_text(words, token->subject);
     buffer_append_str(words, "\n  scopes:");
     if (token->scopes == 0)
-        buffer_append_str(words, " none, so it allows nothing");
+        buffer_append_str(words, " none, so it permits nothing");
 #include "src/model/token.def"
     buffer_append_str(words, "\n  key: ");
     append_text(words, token->kid);
@@ -209,10 +211,11 @@ static void append_refusal(struct buffer *words, enum token_fault fault, const s
     static const char *const sentences[TOKEN_FAULT_COUNT] = {
         [TOKEN_MALFORMED] = "it is not three parts of base64url, of which two are JSON objects "
                             "without repeated members",
-        [TOKEN_CRITICAL_HEADER] = "its header has crit, which demands what no sluiced knows",
-        [TOKEN_WRONG_ALGORITHM] = "its alg is not one of ours, or not one of the key's",
-        [TOKEN_UNKNOWN_KEY] = "there is no key of that name, or no name, and several keys would do",
-        [TOKEN_NO_KEYS_YET] = "its keys are fetched, and have not come yet",
+        [TOKEN_CRITICAL_HEADER] = "its header has crit, which requires unknown extensions",
+        [TOKEN_WRONG_ALGORITHM] = "its alg is not supported, or not one of the key's",
+        [TOKEN_UNKNOWN_KEY] = "there is no key of that name, or no name, and several keys would "
+                              "fit",
+        [TOKEN_NO_KEYS_YET] = "its keys have not been fetched yet",
         [TOKEN_BAD_SIGNATURE] = "the signature is not that of the key",
         [TOKEN_EXPIRED] = "it has expired",
         [TOKEN_NOT_YET_VALID] = "it is not valid yet",

@@ -21,8 +21,7 @@ const char *trend_of_name(enum trend_of of)
 static int read_window(struct sl_slice text, uint64_t *ret_ms, struct http_refusal *refusal)
 {
     if (!text.data)
-        return http_refuse(refusal, 400, "no_window", "window",
-                           "how long is the window? 5m, 1h or 1d");
+        return http_refuse(refusal, 400, "no_window", "window", "window is required: 5m, 1h or 1d");
     for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]); i++) {
         if (sl_slice_is(text, windows[i].name)) {
             *ret_ms = windows[i].ms;
@@ -50,7 +49,7 @@ static int read_of(struct sl_slice text, unsigned *ret_of, struct http_refusal *
 
     if (!text.data)
         return http_refuse(refusal, 400, "no_of", "of",
-                           "of what? hashtags, words, links, users, cashtags");
+                           "of is required: some of hashtags, words, links, users, cashtags");
     do {
         ends = !memchr(text.data, ',', text.size);
         if (!add_of(http_next_element(&text, ','), ret_of))

@@ -183,11 +183,11 @@ static int check_characters(const struct reading *reading, struct sl_slice text)
 {
     for (size_t i = 0; (i += span(sl_slice_from(text, i), PLAIN)) < text.size; i++) {
         if (text.data[i] != '%')
-            return refuse(reading, "the request target holds a character that must be escaped");
+            return refuse(reading, "the request target has a character that must be escaped");
         if (text.size - i < 3 || !is_in(text.data[i + 1], HEX) || !is_in(text.data[i + 2], HEX))
-            return refuse(reading, "the request target holds a malformed percent escape");
+            return refuse(reading, "the request target has a malformed percent escape");
         if (text.data[i + 1] == '0' && text.data[i + 2] == '0')
-            return refuse(reading, "the request target holds a NUL");
+            return refuse(reading, "the request target has a NUL");
     }
     return 0;
 }
@@ -479,7 +479,7 @@ static int read_header(struct reading *reading, struct sl_slice line)
         return refuse(reading, "a header line is malformed");
     value = sl_slice_from(line, name.size + 1);
     if (has_control(value))
-        return refuse(reading, "a header value holds a control character");
+        return refuse(reading, "a header value has a control character");
     row = find_row(name);
     if (!row)
         return 0;
@@ -509,7 +509,7 @@ static int next_line(const struct reading *reading, struct sl_slice *rest,
 static int refuse_encoding(const struct reading *reading)
 {
     http_refuse(reading->refusal, 415, "bad_content_encoding", "Content-Encoding",
-                "a request body comes as it is, without Content-Encoding");
+                "a request body must not have Content-Encoding");
     reading->refusal->accept_encoding = "identity";
     return -EPROTO;
 }

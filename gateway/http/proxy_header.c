@@ -67,7 +67,7 @@ static int read_words(struct sl_slice line, struct proxy_header *header, const c
         return 1; /* the rest must be ignored */
     is_v6 = sl_slice_is(family, "TCP6");
     if (!is_v6 && !sl_slice_is(family, "TCP4"))
-        return refuse("the family is none of TCP4, TCP6, UNKNOWN", ret_why);
+        return refuse("the family is not one of TCP4, TCP6, UNKNOWN", ret_why);
     from = cut(&line);
     to = cut(&line);
     from_port = cut(&line);
@@ -166,7 +166,7 @@ static int read_numbers(struct sl_slice whole, struct proxy_header *header, cons
             header->client = ip_address_of_bytes(rest.data, families[i].address_size);
         return read_tlvs(whole, sl_slice_from(rest, families[i].addresses_size), header, ret_why);
     }
-    return refuse("the family is none of TCP", ret_why);
+    return refuse("the family is not one of TCP", ret_why);
 }
 
 static int read_binary(struct sl_slice input, struct proxy_header *header, const char **ret_why)

@@ -30,7 +30,7 @@ int websocket_handshake_check(const struct http_head *head, struct http_refusal 
 {
     assert(head->request.is_upgrade);
     if (head->request.method != HTTP_GET) {
-        http_refuse(refusal, 405, "method_not_allowed", NULL, "a WebSocket is asked for with GET");
+        http_refuse(refusal, 405, "method_not_allowed", NULL, "a WebSocket handshake must use GET");
         refusal->allow = "GET";
         return -EPROTO;
     }

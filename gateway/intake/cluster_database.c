@@ -69,7 +69,7 @@ static void note_empty(struct shard *shard)
 {
     struct cluster_subscriber *subscriber = shard->subscriber;
 
-    stop_hearing(shard, "its node holds nothing of it");
+    stop_hearing(shard, "its node has nothing of it");
     subscriber->empty |= cluster_bit(shard->number);
     if (subscriber->emptied_ms == 0)
         subscriber->emptied_ms = uv_now(subscriber->settings.loop);
@@ -95,7 +95,7 @@ static void note_database(struct cluster_subscriber *subscriber, const struct sl
 static void take_new_database(struct cluster_subscriber *subscriber, const struct sl_meta *meta)
 {
     for (uint32_t i = 0; i < subscriber->meta.shards; i++)
-        stop_hearing(&subscriber->shards[i], "the database was made anew");
+        stop_hearing(&subscriber->shards[i], "the database was created again");
     subscriber->known = subscriber->others;
     subscriber->others = 0;
     note_database(subscriber, meta);

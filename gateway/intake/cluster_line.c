@@ -208,7 +208,7 @@ static void on_reply(void *context, const redisReply *reply)
         note_pong(line);
     } else if (!take_redirect(line, reply)) {
         if (sl_reply_check(reply, &failure) == 0)
-            failure_set(&failure, 0, "Redis sent what no subscriber expects");
+            failure_set(&failure, 0, "Redis sent an unexpected message");
         if (!cluster_classic_is_refused(line, failure.text))
             close_line(line, failure.text);
     }
@@ -304,9 +304,9 @@ void cluster_lines_drop(struct cluster_subscriber *subscriber, const struct sl_c
         struct line *line = subscriber->lines[i];
 
         if (!is_needed(line, map)) {
-            lose_shards(line, "the node has no shards any more");
+            lose_shards(line, "the node no longer has shards");
             note_pong(line);
-            cluster_classic_lose(line, "its node has no shards any more");
+            cluster_classic_lose(line, "its node no longer has shards");
         }
     }
     for (size_t i = 0; i < subscriber->line_count; i++) {

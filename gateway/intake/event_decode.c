@@ -42,7 +42,7 @@ void event_decoder_free(struct event_decoder *decoder)
 
 static int require(bool is_there, const char *what, struct failure *reterr)
 {
-    return is_there ? 0 : failure_set(reterr, -EBADMSG, "%s is missing or out of its range", what);
+    return is_there ? 0 : failure_set(reterr, -EBADMSG, "%s is missing or out of range", what);
 }
 
 /* The required members, by kind. */

@@ -31,7 +31,7 @@ int live_decode(struct live_decoder *decoder, const struct live_message *message
     if (message->form == LIVE_EVENT) {
         r = event_from_bytes(message->body, ret_event);
         if (r == -EBADMSG)
-            failure_set(&failure, r, "these are not the bytes of an event");
+            failure_set(&failure, r, "this is not an event");
     } else {
         r = event_decode(decoder->decoder, message->body, &origin, ret_event, &failure);
     }

@@ -67,7 +67,7 @@ static void on_reply(void *owner, const redisReply *reply, const char *why)
         r = sl_event_log_range_reply(reply, request->shard, request->after, request->to, &count,
                                      &failure);
     if (r == 0 && count > LOG_BATCH_EVENTS)
-        r = failure_set(&failure, -EBADMSG, "Redis gave more of the log than was asked for");
+        r = failure_set(&failure, -EBADMSG, "Redis returned more of the log than requested");
     if (r == 0)
         hand_over(request, reply, count);
     else

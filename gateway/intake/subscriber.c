@@ -386,7 +386,7 @@ static void take_push(struct subscriber *subscriber, const redisReply *reply)
         else if (sl_reply_check(reply, &failure) < 0)
             go_down(subscriber, failure.text);
         else
-            go_down(subscriber, "Redis sent what no subscriber expects");
+            go_down(subscriber, "Redis sent an unexpected message");
         return;
     }
     kind = reply_slice(reply->element[0]);

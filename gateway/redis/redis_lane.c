@@ -51,7 +51,7 @@ static void fail_with_connection(struct redis_command *command)
     const struct redis_lane *lane = command->lane;
 
     if (!lane)
-        fail(command, "nobody in the cluster is known to have the shard");
+        fail(command, "no node of the cluster is known to have the shard");
     else
         fail(command, lane->why.text[0] ? lane->why.text : "no connection");
 }
@@ -239,7 +239,7 @@ void redis_lane_try(struct redis_lane *lane)
     } else if (lane->commands->is_endpoint_known) {
         redis_session_open(lane->session);
     } else {
-        failure_set(&lane->why, 0, "the sentinels have not said which Redis is the master");
+        failure_set(&lane->why, 0, "the sentinels have not named a master");
     }
 }
 
@@ -389,7 +389,7 @@ static void on_reply(void *context, const redisReply *reply)
 
     if (!first) {
         try_later(lane);
-        redis_lane_give_up(lane, "Redis answers what it was not asked");
+        redis_lane_give_up(lane, "Redis sent an unexpected answer");
         return;
     }
     command = LIST_OWNER(first, struct redis_command, node);

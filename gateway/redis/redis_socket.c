@@ -311,10 +311,10 @@ static const char *explain_end(const struct link *link, int error)
     bool is_remote = !link->socket->address.path[0];
 
     if (link->tls && !link->is_open)
-        return "Redis closed the connection before TLS was agreed on";
+        return "Redis closed the connection during the TLS handshake";
     if (is_remote && !link->tls && !link->was_heard)
-        return "Redis closed the connection without a word: the URL of one that wants TLS begins "
-               "with rediss, not redis";
+        return "Redis closed the connection at once: if it uses TLS, the URL must begin with "
+               "rediss, not redis";
     return error ? strerror(error) : "Redis closed the connection";
 }
 

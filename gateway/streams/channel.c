@@ -250,11 +250,11 @@ void channel_say_token_expiring(struct channel *channel, uint64_t left_ms)
 {
     struct buffer json = BUFFER_INIT;
 
-    buffer_append_format(&json,
-                         "{\"type\":\"warning\",\"code\":\"token_expiring\",\"message\":\"this "
-                         "stream ends with its token: another may take its place\",\"ms\":%" PRIu64
-                         "}",
-                         left_ms);
+    buffer_append_format(
+        &json,
+        "{\"type\":\"warning\",\"code\":\"token_expiring\",\"message\":\"this "
+        "stream ends with its token, unless the token is replaced\",\"ms\":%" PRIu64 "}",
+        left_ms);
     say(channel, "warning", &json);
 }
 

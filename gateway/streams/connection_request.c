@@ -138,7 +138,7 @@ static int read_parameters(const struct sl_slice *values, const struct token *to
         return refuse_scope("connections of others need scope admin", refusal);
     if (!sub.data && !question->id[0] && question->operation == CONTROL_END)
         return http_refuse(refusal, 400, "missing_parameter", "sub",
-                           "whose connections are to end?");
+                           "sub is required: whose connections to end");
     if (sub.data)
         memcpy(question->holder, sub.data, sub.size);
     else if (!is_admin || question->operation == CONTROL_RENEW)
@@ -246,8 +246,8 @@ static void refuse_for_silence(struct http_connection *connection)
     struct http_refusal refusal;
 
     http_refuse(&refusal, 503, "timeout", NULL,
-                "the worker that has this connection has not answered; whether it was done is not "
-                "known");
+                "the worker with this connection has not answered; it is unknown whether it was "
+                "done");
     refusal.retry_after_s = HTTP_RETRY_AFTER_S;
     http_answer_refusal(connection, &refusal);
 }
@@ -338,7 +338,7 @@ static int check_room(const struct streams *streams, const char *holder,
     if (own < SUBJECT_REQUESTS_MAX)
         return 0;
     http_refuse(refusal, 429, "too_many_questions", NULL,
-                "this token's subject has as many questions about connections under way as it may");
+                "this token's subject has too many requests about connections in progress");
     refusal->retry_after_s = HTTP_RETRY_AFTER_S;
     return -EPROTO;
 }
@@ -348,7 +348,7 @@ static void refuse_for_room(struct http_connection *connection, int r)
     struct http_refusal refusal;
 
     http_refuse(&refusal, 503, r == -EBUSY ? "busy" : "no_memory", NULL, "%s",
-                r == -EBUSY ? "this server answers as many questions about connections as it may"
+                r == -EBUSY ? "this server has too many requests about connections in progress"
                             : "out of memory");
     refusal.retry_after_s = HTTP_RETRY_AFTER_S;
     http_answer_refusal(connection, &refusal);

@@ -168,7 +168,7 @@ static void refuse(struct inquiry *inquiry, int r)
     struct http_refusal refusal;
 
     http_refuse(&refusal, 503, r == -EBUSY ? "busy" : "no_memory", NULL, "%s",
-                r == -EBUSY ? "this server answers as many questions about connections as it may"
+                r == -EBUSY ? "this server has too many requests about connections in progress"
                             : "out of memory");
     refusal.retry_after_s = HTTP_RETRY_AFTER_S;
     inquiry->refuse_late(inquiry->connection, inquiry->dialect, &refusal);
@@ -252,7 +252,7 @@ static int check_room(const struct streams *streams, const char *holder,
     if (own < INQUIRIES_MAX)
         return 0;
     http_refuse(refusal, 429, "too_many_questions", NULL,
-                "this token's subject has as many questions about connections under way as it may");
+                "this token's subject has too many requests about connections in progress");
     refusal->retry_after_s = HTTP_RETRY_AFTER_S;
     return -EPROTO;
 }

@@ -15,7 +15,7 @@ enum { WORDS_MAX_BYTES = 1000 };
 void stream_describe(const struct stream_request *request, size_t max_bytes, struct buffer *words)
 {
     if (stream_request_takes_rules(request)) {
-        buffer_append_str(words, "nothing yet: filters come by messages");
+        buffer_append_str(words, "nothing yet: filters are given in messages");
         return;
     }
     switch (request->stream) {
@@ -29,7 +29,7 @@ void stream_describe(const struct stream_request *request, size_t max_bytes, str
         break;
     case STREAM_HOME:
         sl_filter_describe_types(request->types, words);
-        buffer_append_format(words, " of user %s and of those that the user follows",
+        buffer_append_format(words, " of user %s and of the users it follows",
                              request->token.subject);
         break;
     case STREAM_MANY:
@@ -53,9 +53,10 @@ void hello_print(const struct channel *channel, const struct sl_cursor *cursor,
         event_fields_print(request->fields, &json);
         buffer_append_char(&json, '"');
     }
-    buffer_append_format(&json,
-                         ",\"connection\":\"%s\",\"cursor\":\"%s\",\"server\":\"sluiced " SLUICE_VERSION "\"}",
-                         channel->stream->connection_id, sl_cursor_print(cursor, text));
+    buffer_append_format(
+        &json,
+        ",\"connection\":\"%s\",\"cursor\":\"%s\",\"server\":\"sluiced " SLUICE_VERSION "\"}",
+        channel->stream->connection_id, sl_cursor_print(cursor, text));
     json_append_in_one_line(ret_json, buffer_slice(&json));
     ret_json->failed = ret_json->failed || words.failed || json.failed;
     buffer_done(&words);

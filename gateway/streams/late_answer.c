@@ -22,8 +22,8 @@ int late_answer_check_room(const struct streams *streams, const struct late_answ
     if (own < kind->per_holder && all < kind->max)
         return 0;
     http_refuse(refusal, 429, kind->code, NULL,
-                own < kind->per_holder ? "this server works on as many %s as it may"
-                                       : "this token's subject has as many %s worked on as it may",
+                own < kind->per_holder ? "this server has too many %s in progress"
+                                       : "this token's subject has too many %s in progress",
                 kind->what);
     refusal->retry_after_s = HTTP_RETRY_AFTER_S;
     return -EPROTO;

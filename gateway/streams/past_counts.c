@@ -203,8 +203,8 @@ static int choose_buckets(struct streams *streams, struct stream_request *reques
     if (count <= most)
         return 0;
     return http_refuse(refusal, 400, "too_many_buckets", "since",
-                       "that is %" PRIu64 " buckets, and an answer has at most %" PRIu32
-                       "; a later since, an earlier until or a longer bucket makes them fewer",
+                       "that is %" PRIu64 " buckets, and an answer may have at most %" PRIu32
+                       "; use a later since, an earlier until or a longer bucket",
                        count, most);
 }
 

@@ -91,14 +91,14 @@ int renewal_refuse(enum control_result result, struct http_refusal *refusal)
         [CONTROL_NO_SUCH_CONNECTION] = {404, "no_such_connection",
                                         "there is no such connection, or it is not yours"},
         [CONTROL_ANOTHER_SUBJECT] = {403, "another_subject",
-                                     "the new token is not of the same subject (sub) as the old "
-                                     "one; the old one goes on"},
+                                     "the new token has another subject (sub) than the old one; "
+                                     "the old one goes on"},
         [CONTROL_NARROWER_SCOPE] = {403, "narrower_scope",
-                                    "the new token's scope does not cover all that is sent on this "
-                                    "connection; the old one goes on"},
+                                    "the new token's scope does not cover everything on this "
+                                    "connection; the old one stays in use"},
         [CONTROL_NARROWER_LIMITS] = {403, "narrower_limits",
-                                     "the filters of this connection are beyond the new token's "
-                                     "limits (lim); the old one goes on"},
+                                     "the filters of this connection exceed the new token's "
+                                     "limits (lim); the old one stays in use"},
         [CONTROL_TOKEN_REVOKED] = {401, "token_revoked", "the token was revoked"},
     };
 

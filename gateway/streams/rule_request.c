@@ -205,7 +205,7 @@ static int check_room(const struct streams *streams, const char *holder,
     if (own < SUBJECT_REQUESTS_MAX && streams->rule_requests.count < REQUESTS_MAX)
         return 0;
     http_refuse(refusal, own < SUBJECT_REQUESTS_MAX ? 503 : 429, "busy", NULL,
-                "too many questions about rules are under way");
+                "too many requests about rules are in progress");
     refusal->retry_after_s = HTTP_RETRY_AFTER_S;
     return -EPROTO;
 }

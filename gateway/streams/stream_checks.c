@@ -27,7 +27,7 @@ int streams_check_readiness(const struct streams *streams, struct http_refusal *
     if (is_closing)
         http_refuse(refusal, 503, "draining", NULL, "this server is shutting down");
     else
-        http_refuse(refusal, 503, "redis_away", NULL, "the source of events is not reachable now");
+        http_refuse(refusal, 503, "redis_away", NULL, "Redis is not reachable now");
     refusal->retry_after_s = HTTP_RETRY_AFTER_S;
     return -EPROTO;
 }
@@ -56,7 +56,7 @@ static int check_home(struct streams *streams, const struct stream_request *requ
         return 0;
     metric_add(streams->settings.metrics, METRIC_HOME_REFUSED, 1);
     http_refuse(refusal, 429, "too_many_connections", NULL,
-                "home streams take as much memory of this server as they may");
+                "home streams take too much memory of this server");
     refusal->retry_after_s = HTTP_RETRY_AFTER_S;
     return -EPROTO;
 }
@@ -105,9 +105,8 @@ static int check_trends(struct streams *streams, const struct stream_request *re
         return 0;
     metric_add(streams->settings.metrics, METRIC_TRENDS_REFUSED, 1);
     http_refuse(refusal, 429, "too_many_trends", NULL,
-                own <= TRENDS_PER_SUBJECT
-                    ? "this server looks for as many trends as it may"
-                    : "this token's subject has as many trends looked for as it may");
+                own <= TRENDS_PER_SUBJECT ? "this server has too many trends"
+                                          : "this token's subject has too many trends");
     refusal->retry_after_s = HTTP_RETRY_AFTER_S;
     return -EPROTO;
 }
@@ -152,8 +151,8 @@ static int align_buckets(const struct streams *streams, struct stream_request *r
     if (count <= most)
         return 0;
     return http_refuse(refusal, 400, "too_many_buckets", "since",
-                       "that is %" PRIu64 " buckets ago, and at most %" PRIu32 " are told again; a "
-                       "later since or a longer bucket makes them fewer",
+                       "that is %" PRIu64 " buckets ago, and at most %" PRIu32 " are sent again; "
+                       "use a later since or a longer bucket",
                        count, most);
 }
 

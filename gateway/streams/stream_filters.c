@@ -10,8 +10,7 @@ static int refuse_filter(struct streams *streams, enum metric metric, const char
                          struct http_refusal *refusal)
 {
     metric_add(streams->settings.metrics, metric, 1);
-    http_refuse(refusal, 429, "too_many_filters", NULL,
-                "%s filters take as much memory as they may", whose);
+    http_refuse(refusal, 429, "too_many_filters", NULL, "%s filters take too much memory", whose);
     refusal->retry_after_s = HTTP_RETRY_AFTER_S;
     return -EPROTO;
 }

@@ -56,11 +56,11 @@ static int check_admission(struct streams *streams, const struct wire *wire,
         const char *code, *message;
     } rows[] = {
         [ADMISSION_FULL] = {METRIC_ADMISSION_FULL, "too_many_connections",
-                            "this server has as many streams as it may"},
+                            "this server has too many streams"},
         [ADMISSION_SUBJECT_FULL] = {METRIC_ADMISSION_SUBJECT_FULL, "too_many_connections",
-                                    "this token's subject has as many streams as it may"},
+                                    "this token's subject has too many streams"},
         [ADMISSION_ADDRESS_FULL] = {METRIC_ADMISSION_ADDRESS_FULL, "too_many_connections",
-                                    "this address has as many streams as it may"},
+                                    "this address has too many streams"},
     };
     enum admission_verdict verdict;
 

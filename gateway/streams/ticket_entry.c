@@ -65,7 +65,7 @@ static void refuse_ticket(struct ticket_entry *entry)
     struct http_refusal refusal;
 
     use_check_bad_token(&entry->use);
-    stream_request_refuse_ticket(&refusal, "the ticket has been used, has expired, or never was");
+    stream_request_refuse_ticket(&refusal, "the ticket has been used, has expired, or is invalid");
     refuse(entry, &refusal);
 }
 
@@ -318,6 +318,6 @@ int streams_begin_with_ticket(struct streams *streams, struct http_connection *c
     else
         entry_free(entry);
     if (r == -EAGAIN)
-        return ticket_refuse_for_redis(refusal, "the source of events is not reachable now");
+        return ticket_refuse_for_redis(refusal, "Redis is not reachable now");
     return r == -ENOMEM ? stream_refuse_for_memory(refusal) : r;
 }

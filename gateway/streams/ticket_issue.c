@@ -65,7 +65,7 @@ static int read_path(const json_t *json, struct sl_slice *ret_path, struct http_
     json_object_foreach((json_t *)json, name, value)
     {
         if (strcmp(name, "path") != 0)
-            return http_refuse(refusal, 400, "unknown_member", name, "there is no member but path");
+            return http_refuse(refusal, 400, "unknown_member", name, "the only member is path");
     }
     if (!path)
         return http_refuse(refusal, 400, "missing_member", "path", "path is missing");

@@ -6,7 +6,7 @@ int ticket_wait_check_room(const struct streams *streams, struct http_refusal *r
 {
     if (streams->tickets_waited_for < TICKETS_WAITED_FOR_MAX)
         return 0;
-    http_refuse(refusal, 503, "busy", NULL, "too many tickets are being looked for");
+    http_refuse(refusal, 503, "busy", NULL, "too many tickets are being looked up");
     refusal->retry_after_s = HTTP_RETRY_AFTER_S;
     return -EPROTO;
 }

@@ -144,7 +144,7 @@ static int hear_handshake(struct sl_redis_connection *connection, uint64_t deadl
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
         return sl_redis_tls_time_out(connection->tls, reterr);
     return failure_set(reterr, -ECONNREFUSED,
-                       "Redis closed the connection before TLS was agreed on");
+                       "Redis closed the connection during the TLS handshake");
 }
 
 static int shake_hands(struct sl_redis_connection *connection, uint64_t deadline_ms,
@@ -264,8 +264,8 @@ static int explain_end(const struct sl_redis_connection *connection, int error,
 {
     if (connection->is_remote && !connection->tls && !connection->was_heard)
         return failure_set(reterr, -EIO,
-                           "Redis closed the connection without a word: the URL of one that wants "
-                           "TLS begins with rediss, not redis");
+                           "Redis closed the connection at once: if it uses TLS, the URL must "
+                           "begin with rediss, not redis");
     return failure_set(reterr, -EIO, "%s", error ? strerror(error) : "Redis closed the connection");
 }
 

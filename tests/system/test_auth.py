@@ -130,9 +130,9 @@ def test_bad_tokens_get_one_answer(gateway, token, transport):
     ({"exp": "4102444800"}, "invalid_token", "exp", "bad claims"),
     ({"exp": None}, "invalid_token", "exp", "bad claims"),
     ({"nbf": "0"}, "invalid_token", "nbf", "bad claims"),
-    ({"sub": 2 ** 53}, "invalid_token", "subject is neither a text nor a whole number below 2^53", "bad claims"),
+    ({"sub": 2 ** 53}, "invalid_token", "subject is neither a string nor a whole number below 2^53", "bad claims"),
     ({"sub": "x" * 65}, "invalid_token", "sub", "bad claims"),
-    ({"scope": {"stream:firehose": 1}}, "invalid_token", "scope or scp is neither a text nor a list", "bad claims"),
+    ({"scope": {"stream:firehose": 1}}, "invalid_token", "scope or scp is neither a string nor a list", "bad claims"),
     ({"lim": {"likes": 5}}, "invalid_token", "lim", "bad claims"),
 ])
 def test_what_is_wrong_with_a_token_is_said_when_it_is_signed(gateway, claims, code, said, description):

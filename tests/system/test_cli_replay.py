@@ -186,7 +186,7 @@ def test_a_small_world(replay, redis):
     ('{"type":"post","post":{"user":{"id":"1"},"text":"x","audience":"only:1"}}', "audience"),
     ('{"type":"post","post":{"user":{"id":"1"},"text":"x","audience":"except"}}', "audience"),
     ('{"type":"post","post":{"user":{"id":"1"},"text":"x","geo":{"lon":181,"lat":0}}}', "longitude"),
-    ('{"type":"delete","post":{"id":"7","user":{"id":"1"}}}', "did not make"),
+    ('{"type":"delete","post":{"id":"7","user":{"id":"1"}}}', "not from this file"),
     ('{"type":"delete","post":{}}', "post.id is missing"),
     ('{"type":"follow","user":{"id":"1"},"target":{"id":"1"}}', "themselves"),
     ('{"type":"follow","user":{"id":"1"}}', "target has neither"),

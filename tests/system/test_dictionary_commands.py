@@ -110,7 +110,7 @@ def test_what_cannot_be_done_is_said(world, servers):
     assert "there is no dictionary 33000" in refused(cli, "dictionary", "withdraw", "33000")
     assert "--size is at least 1024" in refused(cli, "dictionary", "train", "--size", "100", status=2)
     empty = Cli(servers.redis())
-    assert "no string of these posts has 5 authors" in refused(empty, "dictionary", "train")
+    assert "no string in these posts has 5 authors" in refused(empty, "dictionary", "train")
     made = [json.loads(cli.run("dictionary", "train", "--size", "1024", "--posts", "200"))["id"] for _ in range(8)]
     assert len(set(made)) == 8
     assert "there are 8 dictionaries; withdraw one first" in refused(cli, "dictionary", "train", "--size", "1024")

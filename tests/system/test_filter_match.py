@@ -119,7 +119,7 @@ def test_id_of_a_bad_filter_stays_free(filters):
     ("not json", "2: bad_json: not a JSON object"),
     ("", "2: bad_json: not a JSON object"),
     ('{"id":"x","locations":"0,1,1,0"}',
-     "2: locations: bad_box: box out of range or south of itself '0,1,1,0'; "
+     "2: locations: bad_box: box out of range, or its north is below its south '0,1,1,0'; "
      "a box is west, south, east, north in degrees"),
     (A, "2: id: duplicate_id: filter id already in use"),
 ])

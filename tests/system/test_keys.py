@@ -92,8 +92,8 @@ def test_bad_files_are_told_before_anything_starts(tmp_path):
     listed, keys = tmp_path / "issuers.json", tmp_path / "keys.json"
     for option, file, text, why in (
             ("--jwks-file", keys, '{"keys":[]}', "the set is empty"),
-            ("--jwks-file", keys, '{"keys":7}', "no object with a list of keys"),
-            ("--issuers-file", listed, "{}", "it is no list of issuers"),
+            ("--jwks-file", keys, '{"keys":7}', "not an object with a list of keys"),
+            ("--issuers-file", listed, "{}", "it is not a list of issuers"),
             ("--issuers-file", listed, json.dumps([issuer("https://a", tmp_path / "no.json")]), "no.json")):
         file.write_text(text)
         refusal = subprocess.run([programs.sluiced(), "--data-dir", tmp_path / "data", option, file], timeout=60,

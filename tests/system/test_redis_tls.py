@@ -95,7 +95,7 @@ def test_whom_sluiced_does_not_trust_it_names(servers, redis, tmp_path):
     for url, reason in (
             (f"rediss://127.0.0.1:{port}?ssl-ca={stranger.file}", "the certificate of Redis is not trusted"),
             (f"{redis.url}&ssl-name=redis.example", "the certificate of Redis is not for redis.example"),
-            (f"redis://127.0.0.1:{port}", "the URL of one that wants TLS begins with rediss, not redis")):
+            (f"redis://127.0.0.1:{port}", "the URL must begin with rediss, not redis")):
         gateway = servers.gateway(url, "--redis-timeout", "2s", start=False).launch()
         eventually(lambda: "event=redis_unavailable" in gateway.log() and reason in gateway.log(), reason)
 

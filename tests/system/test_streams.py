@@ -302,7 +302,7 @@ def test_a_reader_that_knows_more_line_ends_gets_each_event_in_one_line(gateway,
     ("filter?track=Kite,night+train&language=en",
      'posts and deletions with ("night" and "train") or "kite"; only in language en'),
     ("firehose?types=follow,delete&partition=2/4", "deletions and follows, all; part 2 of 4"),
-    ("home?types=post", "posts of user 42 and of those that the user follows"),
+    ("home?types=post", "posts of user 42 and of the users it follows"),
 ])
 def test_hello_comes_first_and_says_what_was_understood(gateway, cli, ada, transport, query, words):
     with gateway.stream(f"/v1/stream/{query}&hello=true", transport) as stream:

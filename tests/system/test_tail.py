@@ -422,7 +422,7 @@ def test_retry_after_is_honoured(host, tail):
 def said(program):
     """What it says up to when it comes back."""
     read, deadline = b"", Deadline(what="it says when it comes back")
-    while b"coming back" not in read or not read.endswith(b"\n"):
+    while b"reconnecting" not in read or not read.endswith(b"\n"):
         deadline.wait_readable(program.process.stderr)
         read += program.process.stderr.read(4096)
     return read.decode()
@@ -432,14 +432,14 @@ def said(program):
 def test_retry_after_has_a_bound(host, tail, asked):
     program = tail("sample")
     host.visit().refuse(503, f"Retry-After: {asked}")
-    assert "coming back in 3600." in said(program)
+    assert "reconnecting in 3600." in said(program)
 
 
 @pytest.mark.parametrize("asked", [3_660_000, 2**63 - 1])
 def test_retry_ms_has_a_bound(host, tail, asked):
     program = tail("sample")
     host.visit().begin().say(COME_BACK % asked).end()
-    assert "coming back in 3600.0 s" in said(program)
+    assert "reconnecting in 3600.0 s" in said(program)
 
 
 ESCAPES = "\x1b[2J", "\x9b2J", "\x7f", "\x85", "\u202e", "\u2066", "\u200f", "\u2028"

@@ -71,12 +71,12 @@ static void test_members_that_are_there_twice_are_named(void **state)
 {
     (void)state;
     expect_refused("{\"text\":1,\"text\":2}", "duplicate_member", "text",
-                   "a member is there twice, at line 1, column 16");
+                   "a member is given twice, at line 1, column 16");
     expect_refused("{\"b\":{\"c\":1,\n\"c\":2}}", "duplicate_member", "c",
-                   "a member is there twice, at line 2, column 3");
+                   "a member is given twice, at line 2, column 3");
     /* not fit to be shown */
     expect_refused("{\"a b\":1,\"a b\":2}", "duplicate_member", "",
-                   "a member is there twice, at line 1, column 14");
+                   "a member is given twice, at line 1, column 14");
 }
 
 static void test_depth_is_bounded_outside_strings(void **state)

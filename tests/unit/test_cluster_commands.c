@@ -138,7 +138,7 @@ static void test_command_without_a_place_ends_in_time(void **state)
     run_write(&told);
     RUN_UNTIL(&patience, told.count == 1);
     assert_int_equal(told.error, -EPIPE);
-    assert_non_null(strstr(told.why, "nobody"));
+    assert_non_null(strstr(told.why, "no node"));
 }
 
 static void test_shard_that_has_moved_is_followed(void **state)

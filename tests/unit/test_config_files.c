@@ -60,11 +60,11 @@ static void test_files_of_another_kind_are_refused(void **state)
 {
     (void)state;
     expect("--tls-cert secret --tls-key key.pem",
-           "--tls-cert: 'secret' holds no certificate in PEM");
+           "--tls-cert: 'secret' has no certificate in PEM");
     expect("--tls-cert cert.pem --tls-key cert.pem",
-           "--tls-key: 'cert.pem' holds no private key in PEM without a password");
+           "--tls-key: 'cert.pem' has no private key in PEM without a password");
     expect("--tls-cert cert.pem --tls-key locked.pem",
-           "--tls-key: 'locked.pem' holds no private key in PEM without a password");
+           "--tls-key: 'locked.pem' has no private key in PEM without a password");
 }
 
 static void test_key_of_another_certificate_is_refused(void **state)

@@ -153,7 +153,7 @@ static void test_too_few_authors_are_told(void **state)
         world->samples[i].author %= 4;
     assert_int_equal(dictionary_make(world->samples, POSTS, ID, 4096, &dictionary, &failure),
                      -ENODATA);
-    assert_string_equal(failure.text, "no string of these posts has 5 authors");
+    assert_string_equal(failure.text, "no string in these posts has 5 authors");
     assert_int_equal(dictionary_make(world->samples, 0, ID, 4096, &dictionary, &failure), -ENODATA);
     buffer_done(&dictionary);
     world_free(world);

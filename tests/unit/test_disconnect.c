@@ -32,8 +32,9 @@ static void test_disconnect_without_a_cursor_has_none(void **state)
 
     (void)state;
     disconnect_print(DISCONNECT_BAD_MESSAGE, NULL, 1500, &text);
-    assert_string_equal(buffer_str(&text), "{\"type\":\"disconnect\",\"code\":\"bad_message\","
-                                           "\"reason\":\"the client broke the protocol\"}");
+    assert_string_equal(buffer_str(&text),
+                        "{\"type\":\"disconnect\",\"code\":\"bad_message\",\"reason\":\"the "
+                        "client violated the protocol\"}");
     buffer_done(&text);
 }
 

@@ -97,9 +97,9 @@ static void test_refusals_name_what_is_wrong(void **state)
     assert_string_equal(refused("text,lang,text"), "'text' is given twice");
     assert_string_equal(refused("id,id"), "'id' is given twice");
     assert_string_equal(refused("user,user.login"),
-                        "'user.login' is part of user, which is given, too");
+                        "'user.login' is part of user, which is also given");
     assert_string_equal(refused("user.login,user"),
-                        "'user.login' is part of user, which is given, too");
+                        "'user.login' is part of user, which is also given");
     assert_string_equal(refused("short,geo"), "'short' stands alone");
     assert_string_equal(refused("geo,full"), "'full' stands alone");
 }

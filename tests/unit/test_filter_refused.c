@@ -174,29 +174,29 @@ static void expect_message(struct sl_filter_text text, const char *code, const c
 /* What somebody writes on the first day, and reads then. */
 static void test_messages_show_what_is_wrong_and_what_would_be_right(void **state)
 {
-    static const char wild[] = "there are no wildcards and no fuzzy search 'ca*'; write each word, "
-                               "or quote in a rule what is to be found as it stands";
+    static const char wild[] = "there are no wildcards and no fuzzy search 'ca*'; write each "
+                               "word, or quote the text in a rule";
 
     (void)state;
     MESSAGE("wildcard", wild, .track = SL_SLICE("dog,ca*"));
     MESSAGE(
         "wildcard",
         "there are no wildcards and no fuzzy search at character 5: dog ^cat~2; write each word, "
-        "or quote in a rule what is to be found as it stands",
+        "or quote the text in a rule",
         .rule = SL_SLICE("dog cat~2"));
     MESSAGE("empty_keyword", "keyword has no letter, digit or emoji '*'", .track = SL_SLICE("a,*"));
     MESSAGE("syntax",
-            "a term is missing at character 8: tea OR ^OR fox; OR and AND stand between two terms; "
-            "to look for such a word, quote it",
+            "a term is missing at character 8: tea OR ^OR fox; OR and AND need a term on both "
+            "sides; to look for such a word, quote it",
             .rule = SL_SLICE("tea OR OR fox"));
     MESSAGE("syntax",
-            "a term is missing at character 2: (^) tea; a word, a \"phrase\", an operator such as "
-            "from:ada, or more of these in ( ) belongs there",
+            "a term is missing at character 2: (^) tea; a word, a \"phrase\", an operator such "
+            "as from:ada, or several of these in ( ) is expected there",
             .rule = SL_SLICE("() tea"));
     MESSAGE("syntax",
             "closing parenthesis missing at the end: fox (tea^; it was opened at character 5",
             .rule = SL_SLICE("fox (tea"));
-    MESSAGE("syntax", "no parenthesis is open that this one could close at character 4: tea^) fox",
+    MESSAGE("syntax", "there is no open parenthesis to close at character 4: tea^) fox",
             .rule = SL_SLICE("tea) fox"));
     MESSAGE("unknown_operator",
             "unknown operator 'form:' at character 5: tea ^form:ada; to look for such a word, "
@@ -211,21 +211,20 @@ static void test_messages_show_what_is_wrong_and_what_would_be_right(void **stat
             "quote it",
             .rule = SL_SLICE("tea colour:red"));
     MESSAGE("bad_types",
-            "unknown event type 'likes'; there are post, delete, follow, unfollow, user",
+            "unknown event type 'likes'; the types are post, delete, follow, unfollow, user",
             .firehose = true, .types = SL_SLICE("post,likes"));
     MESSAGE("bad_follow", "follow item is neither an id nor a login 'b/c'",
             .follow = SL_SLICE("a,b/c"));
     MESSAGE("bad_number", "not a decimal number 'x'", .locations = SL_SLICE("1,2,x,4"));
-    MESSAGE(
-        "bad_box",
-        "box out of range or south of itself '37,-123,38,-122'; a box is west, south, east, north "
-        "in degrees: did you mean -123,37,-122,38?",
-        .locations = SL_SLICE("37,-123,38,-122"));
-    MESSAGE(
-        "bad_box",
-        "box out of range or south of itself at character 15: bounding_box:[^37 -123 38 -122]; a "
-        "box is west, south, east, north in degrees: did you mean -123,37,-122,38?",
-        .rule = SL_SLICE("bounding_box:[37 -123 38 -122]"));
+    MESSAGE("bad_box",
+            "box out of range, or its north is below its south '37,-123,38,-122'; a box is west, "
+            "south, east, north in degrees: did you mean -123,37,-122,38?",
+            .locations = SL_SLICE("37,-123,38,-122"));
+    MESSAGE("bad_box",
+            "box out of range, or its north is below its south at character 15: bounding_box:[^37 "
+            "-123 38 -122]; a box is west, south, east, north in degrees: did you mean "
+            "-123,37,-122,38?",
+            .rule = SL_SLICE("bounding_box:[37 -123 38 -122]"));
 }
 
 /* Characters are counted, not bytes; none is cut in two, and no control character is shown. */
@@ -237,15 +236,14 @@ static void test_the_place_in_a_rule_is_counted_in_characters(void **state)
             "directly before "
             "the term",
             .rule = SL_SLICE("茶\xe3\x80\x80 --\xe3\x80\x80x"));
-    MESSAGE(
-        "syntax",
-        "a term is missing at character 32: ...八九十一二三四五六七八九十一二三四五六七 OR ^OR "
-        "一二三四五六七八九十"
-        "一二三四五六七八九十一...; OR and AND stand between two terms; to look for such a word, "
-        "quote it",
-        .rule = SL_SLICE("一二三四五六七八九十一二三四五六七八九十一二三四五六七 OR OR "
-                         "一二三四五六七八九十一二三"
-                         "四五六七八九十一二三四五六七八九十"));
+    MESSAGE("syntax",
+            "a term is missing at character 32: ...八九十一二三四五六七八九十一二三四五六七 OR ^OR "
+            "一二三四五六七八九十一二三四五六七八九十一...; OR and AND need a term on both sides; "
+            "to look for such a "
+            "word, quote it",
+            .rule = SL_SLICE("一二三四五六七八九十一二三四五六七八九十一二三四五六七 OR OR "
+                             "一二三四五六七八九十一二三"
+                             "四五六七八九十一二三四五六七八九十"));
     MESSAGE("unclosed_quote", "closing quote missing at character 3: a ^\"b c d e",
             .rule = SL_SLICE("a \"b\tc\x7f"
                              "d\x01"

@@ -248,9 +248,9 @@ static void test_targets_that_could_be_misread_are_refused(void **state)
     }
     for (size_t i = 0; i < sizeof(escapes) / sizeof(escapes[0]); i++) {
         snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\n" HOST END, escapes[i]);
-        expect_refused(text, 400, "the request target holds a malformed percent escape");
+        expect_refused(text, 400, "the request target has a malformed percent escape");
     }
-    expect_refused("GET /?a=%00b HTTP/1.1\r\n" HOST END, 400, "the request target holds a NUL");
+    expect_refused("GET /?a=%00b HTTP/1.1\r\n" HOST END, 400, "the request target has a NUL");
     expect_accepted("GET /%f0%AF?%10%2f%2e HTTP/1.1\r\n" HOST END);
     for (int c = 1; c < 0x100; c++) {
         if (c == '\n' || c == '%' || c == ' ')
@@ -260,13 +260,13 @@ static void test_targets_that_could_be_misread_are_refused(void **state)
             expect_accepted(text);
             continue;
         }
-        expect_refused(text, 400, "the request target holds a character that must be escaped");
+        expect_refused(text, 400, "the request target has a character that must be escaped");
         snprintf(text, sizeof(text), "GET /a?%cb HTTP/1.1\r\n" HOST END, c);
-        expect_refused(text, 400, "the request target holds a character that must be escaped");
+        expect_refused(text, 400, "the request target has a character that must be escaped");
     }
 #define WITH_NUL "GET /a\0b HTTP/1.1\r\n" HOST END
     expect_refused_bytes(WITH_NUL, sizeof(WITH_NUL) - 1, 400,
-                         "the request target holds a character that must be escaped");
+                         "the request target has a character that must be escaped");
 }
 
 static void test_a_path_with_another_name_leads_nowhere(void **state)
@@ -365,7 +365,7 @@ static void test_control_characters_in_a_value_are_refused(void **state)
             *(strstr(text, "a23") + at) = (char)c;
             if ((c < 0x20 && c != '\t') || c == 0x7f)
                 expect_refused_bytes(text, (size_t)size, 400,
-                                     "a header value holds a control character");
+                                     "a header value has a control character");
             else
                 assert_int_equal(read_bytes(text, (size_t)size), 0);
         }
@@ -538,7 +538,7 @@ static void test_a_body_is_not_compressed(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(encoded) / sizeof(encoded[0]); i++) {
         snprintf(text, sizeof(text), POST "%sContent-Length: 1\r\n" END, encoded[i]);
-        expect_refused(text, 415, "a request body comes as it is, without Content-Encoding");
+        expect_refused(text, 415, "a request body must not have Content-Encoding");
         assert_string_equal(refusal.code, "bad_content_encoding");
         assert_string_equal(refusal.param, "Content-Encoding");
         assert_string_equal(refusal.accept_encoding, "identity");

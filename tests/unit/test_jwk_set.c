@@ -289,7 +289,7 @@ static void test_what_is_for_something_else_is_skipped_and_counted(void **state)
     assert_int_equal(jwk_set_count(set), 1);
     assert_int_equal(jwk_set_skipped(set), 5);
     assert_string_equal(jwk_set_skipped_why(set),
-                        "keys[0]: it is a secret (oct), which no set may give");
+                        "keys[0]: it is a secret (oct), which is not accepted from a set");
     jwk_set_free(set);
     buffer_done(&json);
 }
@@ -441,10 +441,10 @@ static void test_bad_sets_are_refused_as_a_whole(void **state)
         {"{", "not JSON"},
         {"{\"keys\":[]} x", "not JSON"},
         {"{\"keys\":[],\"keys\":[]}", "not JSON"},
-        {"[]", "no object"},
-        {"{}", "no object"},
-        {"{\"keys\":{}}", "no object"},
-        {"{\"keys\":null}", "no object"},
+        {"[]", "not an object"},
+        {"{}", "not an object"},
+        {"{\"keys\":{}}", "not an object"},
+        {"{\"keys\":null}", "not an object"},
         {"{\"keys\":[]}", "empty"},
         {"{\"keys\":[{\"kty\":\"oct\",\"k\":\"AAAA\"}]}", "keys[0]: it is a secret"},
     };

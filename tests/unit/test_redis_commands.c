@@ -435,7 +435,7 @@ static void test_master_that_nobody_knows_is_waited_for(void **state)
     make_commands(1000, 1);
     run_write(&told, SL_SLICE("r1"));
     run_until_told(&told);
-    assert_non_null(strstr(told.text, "sentinels have not said"));
+    assert_non_null(strstr(told.text, "sentinels have not named"));
     redis_commands_set_endpoint(commands, &nowhere);
     run_write(&told, SL_SLICE("r1"));
     run_until_told(&told);

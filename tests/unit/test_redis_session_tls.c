@@ -193,7 +193,7 @@ static void test_redis_that_wants_tls_is_recognized_without(void **state)
 {
     (void)state;
     address.is_tls = false;
-    expect_lost(LONG_MS, "the URL of one that wants TLS begins with rediss, not redis");
+    expect_lost(LONG_MS, "the URL must begin with rediss, not redis");
 }
 
 static void test_peer_that_says_nothing_is_left_in_time(void **state)
@@ -215,7 +215,7 @@ static void test_peer_that_hangs_up_or_talks_otherwise_is_left(void **state)
     static const struct {
         const char *says, *reason;
     } plays[] = {
-        {NULL, "Redis closed the connection before TLS was agreed on"},
+        {NULL, "Redis closed the connection during the TLS handshake"},
         {"-ERR max number of clients reached\r\n", "Redis answers without TLS"},
         {"\x15\x03\x03\0\2\2\x28", "Redis wants a certificate of ours"},
         {"\x16\x03\x03\xff\xff", "TLS to Redis failed: "},

@@ -382,8 +382,8 @@ static void test_redis_without_tls_behind_rediss_is_called_by_its_name(void **st
 static void test_redis_with_tls_behind_redis_is_called_by_its_name(void **state)
 {
     static const char message[] =
-        "Redis closed the connection without a word: the URL of one that wants TLS begins with "
-        "rediss, not redis";
+        "Redis closed the connection at once: if it uses TLS, the URL must begin with rediss, "
+        "not redis";
     struct sl_meta found, wanted = sl_meta_wanted(1);
     struct sl_redis_link_options options = {.retry_ms = 0};
     struct sl_redis_address address;
@@ -437,7 +437,7 @@ static void test_peer_that_does_not_shake_hands_is_left(void **state)
     assert_int_equal(
         sl_redis_link_open(&address, &(struct sl_redis_link_options){0}, &link, &failure),
         -ECONNREFUSED);
-    if (!strstr(failure.text, "Redis closed the connection before TLS was agreed on"))
+    if (!strstr(failure.text, "Redis closed the connection during the TLS handshake"))
         fail_msg("%s", failure.text);
     pthread_join(thread, NULL);
     close(listener);

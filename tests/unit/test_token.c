@@ -830,7 +830,7 @@ static void test_bad_public_keys_are_named(void **state)
     static const struct {
         const char *name, *text;
     } cases[] = {{"small.pem", "1024 bits"},         {"p224.pem", "P-256"},
-                 {"edwards.pem", "none of RSA, EC"}, {"text.pem", "no public key"},
+                 {"edwards.pem", "not RSA, EC"}, {"text.pem", "no public key"},
                  {"broken.pem", "no public key"},    {"private.pem", "private"},
                  {"two.pem", "more than one"},       {"missing.pem", "No such file"}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
