@@ -103,7 +103,7 @@ def test_a_wrong_password(refused, cluster):
 
 def test_plain_text_for_tls_and_tls_for_plain_text(refused, cluster, encrypted):
     refused("rediss" + cluster.url.removeprefix("redis"), "begins with redis, not rediss")
-    refused("redis" + encrypted.url.removeprefix("rediss").partition("?")[0], "begins with rediss, not redis")
+    refused("redis" + encrypted.url.removeprefix("rediss").partition("?")[0], "must begin with rediss, not redis")
 
 
 def test_a_certificate_of_somebody_else(refused, encrypted, tmp_path):
