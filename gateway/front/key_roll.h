@@ -1,13 +1,13 @@
 /* gateway/front/key_roll.h - detects keys that were removed for good.
  *
- * The keys that there are now are shown again and again; a key that is not among them is missing.
- * It is gone when it has been missing for long enough, and so said a second good answer of whoever
- * publishes it: one answer may be a mistake. A key is what it is (its number), and not its name:
- * another one by the same name does not take its place. Time, and when answers came, are
- * parameters.
+ * The caller reports the present keys repeatedly; a key that is not reported is missing. It counts
+ * as removed when it has been missing for `after_ms` and a second valid answer of its publisher
+ * confirmed that, because a single answer may be a mistake. A key is identified by its number, not
+ * by its name: another key with the same name does not replace it. The time, and the times of
+ * answers, are parameters.
  *
  *     key_roll_begin(roll);
- *     key_roll_see(roll, &key);     ... each that there is
+ *     key_roll_see(roll, &key);     ... for each present key
  *     key_roll_end(roll, &now);
  *     if (key_roll_is_gone(roll, &key, &since_ms)) ...
  */
@@ -38,13 +38,13 @@ struct key_roll *key_roll_new(void);
 void key_roll_free(struct key_roll *roll);
 
 void key_roll_begin(struct key_roll *roll);
-/* 0; -ENOMEM: it counts as seen from the next time on. */
+/* 0; -ENOMEM: it counts as seen only from the next time on. */
 int key_roll_see(struct key_roll *roll, const struct key_roll_key *key);
-/* How many keys are gone. */
+/* Returns the number of removed keys. */
 unsigned key_roll_end(struct key_roll *roll, const struct key_roll_now *now);
 
-/* *ret_since_ms: when it was found to be. With the number 0, which is none's: all that had this
- * name are. */
+/* *ret_since_ms: when the removal was detected. With number 0, which no key has: true if all keys
+ * with this name were removed. */
 bool key_roll_is_gone(const struct key_roll *roll, const struct key_roll_key *key,
                       uint64_t *ret_since_ms);
 /* Keys removed at that time, or before, have been handled. */

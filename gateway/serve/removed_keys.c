@@ -1,9 +1,9 @@
-/* removed_keys.c - a look at the keys once a second, or less where the time is short; while keys
- * are gone, a walk over the streams at each look.
+/* removed_keys.c - checks the keys once a second, or more often if keys count as removed after a
+ * short time; while keys are removed, every 200 ms, together with a walk over the streams.
  *
- * The address of a stream in memory decides when within the time span it is ended. The walk that
- * begins at the end of the span ends all that are left, after which the keys are forgotten. While
- * no key is removed only the check costs time. */
+ * The address of a stream's token in memory decides when within REMOVED_KEYS_SPREAD_MS the stream
+ * is ended. The walk that begins after this time ends all that are left; then the keys are
+ * forgotten. While no key is removed only the check costs time. */
 #include "gateway/serve/removed_keys.h"
 
 #include <string.h>

@@ -28,8 +28,7 @@ SL_EXPORT int sl_user_create_call(struct sl_call *call, const struct sl_meta *me
                                   struct sl_slice name, struct failure *reterr);
 
 /* Changes the display name, also in existing posts. A `user` event says so if the name is
- * different. The answer (sl_write_reply)
- * contains the user's id. 0; -EINVAL; -ENOMEM. */
+ * different. The answer (sl_write_reply) contains the user's id. 0; -EINVAL; -ENOMEM. */
 SL_EXPORT int sl_user_rename_call(struct sl_call *call, const struct sl_meta *meta,
                                   struct sl_slice request_id, const struct sl_user_ref *user,
                                   struct sl_slice name, struct failure *reterr);
