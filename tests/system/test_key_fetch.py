@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 
 import pytest
@@ -273,6 +274,25 @@ def test_streams_end_when_their_key_is_gone_for_good(servers, redis, provider):
     assert staying.next()["id"] == "2"
     assert says(gateway, token(provider, old)).status == 401
     assert gateway.metrics()['sluice_disconnects_total{code="token_revoked"}'] == 3
+
+
+def test_streams_of_a_removed_key_do_not_end_all_at_once(servers, redis, provider):
+    """Each would come back at the same moment. They end over 5 seconds."""
+    old = provider.key("old")
+    provider.key("new")
+    provider.cache_control = "max-age=0"
+    gateway = servers.gateway(redis, "--jwt-issuer", provider.issuer, *QUICK, "--keys-removed-after", "100ms", secret=None)
+    eventually(lambda: is_good(gateway, token(provider, old)), "the keys are there")
+    streams = [gateway.stream(FIREHOSE, token=token(provider, old, sub=f"user{number}")) for number in range(40)]
+    provider.remove("old")
+    for stream in streams:
+        assert stream.next(seconds=60)["code"] == "token_revoked"
+
+    def ended():
+        return [int(count) for count in re.findall(r"removed_key_streams.* ended=(\d+)", gateway.log())]
+
+    eventually(lambda: sum(ended()) == len(streams), "all ends are logged")
+    assert len(ended()) > 4 and max(ended()) < len(streams) / 2
 
 
 def test_streams_stay_where_the_settings_say_so(servers, redis, provider):
