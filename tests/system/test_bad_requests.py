@@ -425,7 +425,7 @@ WEBSOCKET_KEY = {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket
     ("/v1/stream/filter?rule=cat~2", {}, 400, "wildcard", "at character 1: ^cat~2"),
     ("/v1/stream/filter?rule=tea+OR+OR+fox", {}, 400, "syntax", "at character 8: tea OR ^OR fox"),
     ("/v1/stream/filter?rule=colour:red", {}, 400, "unknown_operator", "'colour:' at character 1"),
-    ("/v1/stream/firehose?types=likes", {}, 400, "bad_types", "'likes'; there are post, delete"),
+    ("/v1/stream/firehose?types=likes", {}, 400, "bad_types", "'likes'; the types are post, delete"),
     ("/v1/stream/filter?locations=37,-123,38,-122", {}, 400, "bad_box", "did you mean -123,37,-122,38?"),
     ("/v1/stream/filter?follow=a/b", {}, 400, "bad_follow", "'a/b'"),
     (FIREHOSE, WEBSOCKET_KEY, 426, "upgrade_required", "proxy"),

@@ -35,14 +35,17 @@ def test_set_is_watched_and_a_bad_one_changes_nothing(servers, redis, keys, tmp_
 
     def are(*expected):
         return lambda: all(says(gateway, token) == word for _ in range(4) for token, word in zip(tokens, expected))
+
+    def reads(result):
+        return gateway.metrics()[f'sluice_key_set_reads_total{{result="{result}"}}']
     assert are("good", "invalid")()
+    good, bad = reads("good"), reads("bad")
     write_set(file, first, second)
-    eventually(are("good", "good"), "the second key is known to all workers")
-    reads = gateway.metrics()['sluice_key_set_reads_total{result="bad"}']
-    for number, bad in enumerate(("{", '{"keys":[]}', '{"keys":[{"kty":"oct","k":"AAAA"}]}'), 1):
-        file.write_text(bad)
-        eventually(lambda: gateway.metrics()['sluice_key_set_reads_total{result="bad"}'] >= reads + 2 * number,
-                   f"all workers have read {bad}")
+    eventually(lambda: reads("good") >= good + 2, "all workers have read the second key")
+    eventually(are("good", "good"), "and use it")
+    for number, text in enumerate(("{", '{"keys":[]}', '{"keys":[{"kty":"oct","k":"AAAA"}]}'), 1):
+        file.write_text(text)
+        eventually(lambda: reads("bad") >= bad + 2 * number, f"all workers have read {text}")
     file.unlink()
     eventually(lambda: "No such file" in gateway.log(), "the missing file is told")
     assert are("good", "good")()
