@@ -50,7 +50,8 @@ def until_complete(gateway, token, count, query=""):
 @pytest.fixture(scope="module")
 def pair(module_servers, redis):
     """Two gateways on one Redis, of two workers and of one."""
-    return module_servers.gateway(redis, workers=2), module_servers.gateway(redis)
+    settings = "--max-connections-per-subject", 200
+    return module_servers.gateway(redis, *settings, workers=2), module_servers.gateway(redis, *settings)
 
 
 def test_all_connections_of_two_gateways_are_listed_on_each(pair, publish):
