@@ -198,7 +198,7 @@ def test_the_command_tells_it_to_people(filled):
     cli = Cli()
     server = ["--url", f"http://127.0.0.1:{seen.port}", "--token", seen.token()]
     out = cli.run("estimate", *server, "pear OR nowhere").splitlines()
-    assert "in the next ten minutes" in out[0] and out[1].startswith("by 4 of ")
+    assert "in the next ten minutes" in out[0] and out[1].startswith("from 4 of ")
     assert [line.split() for line in out[2:4]] == [["4", "rule:", "pear"], ["0", "rule:", "nowhere"]]
     assert out[4:] == ["", "such as", "  pear two", "  pear one"]
     assert "nowhere brings none of" in cli.done.stderr
