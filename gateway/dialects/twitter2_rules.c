@@ -185,17 +185,23 @@ static int check_deleted(const json_t *deleted, struct http_refusal *refusal)
 static int read_change(const struct dialect_request *request, struct asked *asked,
                        struct http_refusal *refusal)
 {
+    bool deletes_all = asked->operation == DELETE_ALL;
     const json_t *add, *deleted;
-    int r = json_request_body(request->http, &asked->body, refusal);
+    int r;
 
+    if (deletes_all && request->http->body.size == 0)
+        return 0;
+    r = json_request_body(request->http, &asked->body, refusal);
     if (r == -EPROTO)
         refusal->status = 400; /* there is no other for what is sent */
     if (r < 0)
         return r;
     add = json_object_get(asked->body, "add");
     deleted = json_object_get(asked->body, "delete");
-    if (!add == !deleted)
-        return refuse_member(refusal, "$: one of `add` and `delete` is needed");
+    if (deletes_all && !add && !deleted)
+        return 0;
+    if (deletes_all || !add == !deleted) /* deleted rules cannot be recovered: never on a guess */
+        return refuse_member(refusal, "$: one of `add`, `delete` and `?delete_all=true` is needed");
     asked->operation = add ? ADD : DELETE;
     return add ? check_added(add, refusal) : check_deleted(deleted, refusal);
 }
@@ -298,7 +304,7 @@ static int read(const struct dialect_request *request, const struct token *token
     if (!asked->answer)
         return -ENOMEM;
     r = read_query(request, is_get ? of_get : of_post, asked, refusal);
-    if (r == 0 && !is_get && asked->operation != DELETE_ALL)
+    if (r == 0 && !is_get)
         r = read_change(request, asked, refusal);
     return r == 0 && asked->operation == ADD ? check_values(token, asked) : r;
 }

@@ -305,6 +305,21 @@ def test_too_many_connections(module_servers, redis):
     assert int(answer.headers["x-rate-limit-reset"]) >= int(time.time()) and answer.headers["retry-after"]
 
 
+def test_a_quota_that_is_used_up(gateway):
+    answer, problem = refusal(gateway, SAMPLE, lim={"bytes": 0})
+    assert answer.status == 429 and (problem["type"], problem["title"]) == (PROBLEMS + "usage-capped", "UsageCapExceeded")
+    assert int(answer.headers["x-rate-limit-reset"]) >= int(time.time())
+
+
+def test_rate_limits_of_requests_are_told(module_servers, redis):
+    gateway = module_servers.gateway(redis, "--dialects", "twitter2", "--max-requests-per-second", 2)
+    with gateway.connect() as connection:
+        answer = connection.request("GET", "/2/tweets/search/stream/rules", headers=gateway.bearer())
+    assert answer.status == 200 and answer.headers["x-rate-limit-limit"] == "2"
+    assert int(answer.headers["x-rate-limit-remaining"]) < 2
+    assert int(answer.headers["x-rate-limit-reset"]) >= int(time.time())
+
+
 def test_rate_limits_are_told(module_servers, redis):
     gateway = module_servers.gateway(redis, "--dialects", "twitter1,twitter2", "--max-connects-per-minute", 2)
     ada, bob = gateway.token(sub="ada-x"), gateway.token(sub="bob-x")

@@ -1,6 +1,7 @@
 """X's API, version 2: the rules of the filtered stream, which a subject keeps."""
 
 import base64
+import datetime
 import hashlib
 import itertools
 import json
@@ -141,6 +142,14 @@ def test_all_of_them_are_deleted(subject):
     assert subject.values() == []
 
 
+@pytest.mark.parametrize("body", [{"add": [{"value": "fox"}]}, {"delete": {"values": ["cat"]}}, [], "all"])
+def test_all_of_them_are_deleted_only_if_nothing_else_is_asked_for(subject, body):
+    subject.added("cat", "dog")
+    status, problem = subject.ask("POST", "?delete_all=true", body)
+    assert (status, problem["type"]) == (400, PROBLEMS + "invalid-request")
+    assert subject.values() == ["cat", "dog"]
+
+
 def test_no_more_than_the_token_permits(gateway):
     subject = Subject(gateway, lim={"rules": 2})
     subject.added("cat")
@@ -233,6 +242,14 @@ def stream(subject, query="", gateway=None):
     return gateway.stream(STREAM + query, token=gateway.token(**subject.claims))
 
 
+def posted_ms(number):
+    return number // 4096 + 1767225600000
+
+
+def moment(ms):
+    return datetime.datetime.fromtimestamp(ms / 1000, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
 def matched(message):
     """The text, and the tags of the rules."""
     return message.json["data"]["text"], [rule["tag"] for rule in message.json["matching_rules"]]
@@ -285,6 +302,16 @@ def test_what_has_passed_is_matched_too(subject, redis):
     subject.added("fox", tag="foxes")
     with stream(subject, "?backfill_minutes=5") as one:
         assert matched(one.next()) == ("a fox of before", ["foxes"])
+
+
+def test_a_span_of_the_past_is_matched_and_then_the_stream_ends(subject, redis):
+    cli = Cli(redis)
+    cli.run("user", "add", "spans")
+    ids = [int(cli.run("post", "--user", "spans", f"a badger {i}")) for i in range(3)]
+    subject.added("badger", tag="badgers")
+    span = f"?start_time={moment(posted_ms(ids[0]))}&end_time={moment(posted_ms(ids[-1]) + 1000)}"
+    with stream(subject, span) as one:
+        assert [matched(message) for message in one.to_end()] == [(f"a badger {i}", ["badgers"]) for i in range(3)]
 
 
 def test_rules_change_while_a_stream_is_open(subject, publish):
