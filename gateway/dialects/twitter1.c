@@ -20,6 +20,7 @@ enum {
     PHRASE_MAX_BYTES = 60,
     COUNT_MAX = 150000,
     COUNT_ROOM = 16,
+    FIREHOSE_PARTITIONS = 16,
     KEEPALIVE_MS = 30000,
     COUNT_ENDS_WITHIN_MS = 1000
 };
@@ -32,6 +33,7 @@ enum parameter {
     PARAMETER_FOLLOW,
     PARAMETER_LANGUAGE,
     PARAMETER_LOCATIONS,
+    PARAMETER_PARTITIONS,
     PARAMETER_STALL_WARNINGS,
     PARAMETER_TRACK,
     PARAMETERS
@@ -45,6 +47,7 @@ static const char *const names[PARAMETERS] = {
     [PARAMETER_FOLLOW] = "follow",
     [PARAMETER_LANGUAGE] = "language",
     [PARAMETER_LOCATIONS] = "locations",
+    [PARAMETER_PARTITIONS] = "partitions",
     [PARAMETER_STALL_WARNINGS] = "stall_warnings",
     [PARAMETER_TRACK] = "track",
 };
@@ -168,6 +171,47 @@ static int read_count(const struct dialect_request *request, struct sl_slice tex
     return 0;
 }
 
+/* The first number in `list`, which is moved past it; FIREHOSE_PARTITIONS: it is none of them. */
+static unsigned next_partition(struct sl_slice *list)
+{
+    struct sl_slice item = http_next_element(list, ',');
+    unsigned number = 0;
+
+    if (item.size < 1 || item.size > 2)
+        return FIREHOSE_PARTITIONS;
+    for (size_t i = 0; i < item.size; i++) {
+        if (item.data[i] < '0' || item.data[i] > '9')
+            return FIREHOSE_PARTITIONS;
+        number = number * 10 + (unsigned)(item.data[i] - '0');
+    }
+    return number < FIREHOSE_PARTITIONS ? number : FIREHOSE_PARTITIONS;
+}
+
+/* One of them, or all, which are everything: a filter has one part. Without this, clients that
+ * divide the firehose among their connections would get each post on all of them. */
+static int read_partitions(struct sl_slice list, struct dialect_stream *asked,
+                           struct http_refusal *refusal)
+{
+    char *part = asked->room + 2 * COUNT_ROOM;
+    unsigned found = 0, last = 0;
+
+    if (!list.data)
+        return 0;
+    do {
+        last = next_partition(&list);
+        found |= 1u << last;
+    } while (list.size > 0);
+    if (found == (1u << FIREHOSE_PARTITIONS) - 1)
+        return 0;
+    if (found != 1u << last || last == FIREHOSE_PARTITIONS)
+        return http_refuse(refusal, 406, "bad_partitions", "partitions",
+                           "partitions is one number from 0 to %d here, or all of them",
+                           FIREHOSE_PARTITIONS - 1);
+    snprintf(part, COUNT_ROOM, "%u/%d", last + 1, FIREHOSE_PARTITIONS);
+    dialect_ask(asked, "partition", sl_slice_str(part));
+    return 0;
+}
+
 /* `True` is tweepy's. */
 static bool is_true(struct sl_slice text)
 {
@@ -220,6 +264,8 @@ static int read_stream(const struct dialect_request *request, enum stream_kind s
         dialect_ask(asked, "follow", values[PARAMETER_FOLLOW]);
         dialect_ask(asked, "locations", values[PARAMETER_LOCATIONS]);
     }
+    if (r == 0 && stream == STREAM_FIREHOSE)
+        r = read_partitions(values[PARAMETER_PARTITIONS], asked, refusal);
     asked->memory = form.memory;
     return r;
 }

@@ -207,7 +207,7 @@ static json_t *delete_of(const json_t *event)
 /* The share of the queue is not known: what clients look at is the code. */
 static json_t *warning_of(const json_t *event)
 {
-    if (!sl_slice_is(event_json_text(event, "code"), "falling_behind"))
+    if (!sl_slice_is(event_json_text(event, "code"), "behind"))
         return json_null();
     return json_pack("{s:{s:s,s:s,s:i}}", "warning", "code", "FALLING_BEHIND", "message",
                      "Your connection is falling behind and messages are being queued for delivery "

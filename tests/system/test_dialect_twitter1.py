@@ -1,8 +1,10 @@
 """Twitter's Streaming API 1.1: what its clients send, and what they must get; two of them, unmodified."""
 
 import base64
+import itertools
 import json
 import queue
+import socket
 import threading
 from urllib.parse import quote
 
@@ -10,6 +12,8 @@ import pytest
 
 from harness import events
 from harness.cli import Cli
+from harness.recompute import hash_of_id
+from harness.streams import Refused
 from harness.waiting import eventually
 
 FILTER, FIREHOSE = (f"/1.1/statuses/{name}.json" for name in ("filter", "firehose"))
@@ -116,16 +120,41 @@ def test_tokens_and_methods(gateway, publish, carry, method):
     (f"{FILTER}?locations=170,-20,-170,-10", 406),
     (f"{FILTER}?follow=%40%40", 406),
     (f"{FILTER}?track=" + ",".join(f"word{i}" for i in range(401)), 413),
+    (f"{FILTER}?locations=" + ",".join("1,2,3,4" for _ in range(26)), 413),
+    (f"{FILTER}?locations=1,2,3,north", 406),
+    (f"{FILTER}?locations=1,2,181,4", 406),
+    (f"{FILTER}?locations=1,2,3,91", 406),
+    (f"{FILTER}?locations=1,4,3,2", 406),
     (f"{FILTER}?track=tea&count=0", 416),
     (f"{FILTER}?track=tea&count=many", 416),
     (f"{FILTER}?track=tea&count=150001", 416),
     (f"{FILTER}?track=tea&filter_level=medium", 406),
+    (f"{FIREHOSE}?partitions=", 406),
+    (f"{FIREHOSE}?partitions=16", 406),
+    (f"{FIREHOSE}?partitions=1,2", 406),
+    (f"{FIREHOSE}?partitions=1/16", 406),
     (f"{FILTER}?track=tea&delimited=yes", 406),
 ])
 def test_refusals(gateway, target, status):
     answer = refusal(gateway, target)
     assert answer.status == status
     assert answer.headers["content-type"].startswith("text/plain") and answer.body.endswith(b"\r\n")
+
+
+def test_too_many_users_are_413(gateway):
+    body = "follow=" + ",".join(map(str, range(1, 5002)))
+    answer = refusal(gateway, FILTER, "POST", body.encode(), {"Content-Type": "application/x-www-form-urlencoded"})
+    assert answer.status == 413
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_sample_is_a_hundredth_for_get_and_post(gateway, publish, method):
+    wanted = [number for number in range(114677080000000, 114677080000400) if (hash_of_id(number) >> 32) * 100 >> 32 == 0]
+    assert 1 <= len(wanted) < 20
+    with gateway.stream("/1.1/statuses/sample.json", method=method) as stream:
+        for number in range(114677080000000, wanted[-1] + 1):
+            publish(events.post(number, "some"))
+        assert [stream.next().json["id"] for _ in wanted] == wanted
 
 
 def test_a_bad_token_is_401_in_plain_text(gateway):
@@ -161,6 +190,70 @@ def test_track_finds_what_twitter_found(gateway, publish):
             assert [stream.next().json["text"] for _ in range(len(found) + 1)] == [*found, "endofrow"]
 
 
+def found(gateway, publish, parameters, posts):
+    """The texts of those that match, before one that always does."""
+    with gateway.stream(f"{FILTER}?{parameters},endoftest") as stream:
+        for event in [*posts, events.post(next(numbers), "endoftest", user="4299", lang="en")]:
+            publish(event)
+        texts = []
+        while texts[-1:] != ["endoftest"]:
+            texts.append(stream.next().json["text"])
+        return texts[:-1]
+
+
+numbers = itertools.count(114677036878000)
+
+
+def posted(text, **members):
+    return events.post(next(numbers), text, **{"user": "4201", **members})
+
+
+def test_follow_brings_what_is_by_a_user_to_it_and_of_it(gateway, publish):
+    own = posted("own", user="4200")
+    texts = found(gateway, publish, "follow=4200&track=nothing", [
+        posted("another's"), posted("a mention of @u4200"), own, posted("RT @u4200 own"),
+        posted("its repost", user="4200", repost_of={"post": "5", "user": "4202"}),
+        posted("a reply to it", reply_to={"post": own["id"], "user": "4200"}),
+        posted("a reply to another", reply_to={"post": "5", "user": "4202"}),
+        posted("a repost of it", repost_of={"post": own["id"], "user": "4200"}),
+        posted("a quote of it", quote_of={"post": own["id"], "user": "4200"})])
+    assert texts == ["own", "its repost", "a reply to it", "a repost of it"]
+
+
+def test_a_box_has_the_points_in_it_and_the_places_that_it_touches(gateway, publish):
+    inside, beyond = {"lon": 8.5, "lat": 47.3}, {"lon": 47.3, "lat": 8.5}
+    near = {"name": "Zürich", "bbox": [8.9, 47.5, 9.5, 48]}
+    far = {"name": "Bern", "bbox": [7.2, 46.8, 7.6, 47]}
+    texts = found(gateway, publish, "locations=8.2,46.8,9,47.6,-122.75,36.8,-121.75,37.8&track=nothing", [
+        posted("inside", geo=inside), posted("beyond", geo=beyond), posted("near", place=near), posted("far", place=far),
+        posted("beyond in near", geo=beyond, place=near), posted("inside in far", geo=inside, place=far),
+        posted("nowhere"), posted("second box", geo={"lon": -122, "lat": 37})])
+    assert texts == ["inside", "near", "inside in far", "second box"]
+
+
+def test_a_language_restricts_all_the_rest(gateway, publish):
+    texts = found(gateway, publish, "language=en,de&follow=4200&track=tea", [
+        posted("tea", lang="en"), posted("tea in Japan", lang="ja"), posted("tea at its place", lang="de-CH"), posted("tea anywhere"),
+        posted("followed", user="4200", lang="fr"), posted("followed here", user="4200", lang="de")])
+    assert texts == ["tea", "tea at its place", "followed here"]
+
+
+def test_the_firehose_has_sixteen_partitions(gateway, publish):
+    streams = [gateway.stream(f"{FIREHOSE}?partitions={part}") for part in range(16)]
+    try:
+        with gateway.stream(f"{FIREHOSE}?partitions=" + ",".join(map(str, range(16)))) as whole:
+            counted = {part: 0 for part in range(16)}
+            for number in range(114677090000000, 114677090000100):
+                publish(events.post(number, "shared"))
+                part = (hash_of_id(number) & 0xffffffff) * 16 >> 32
+                counted[part] += 1
+                assert [one.next().json["id"] for one in (streams[part], whole)] == [number, number]
+        assert sum(count > 0 for count in counted.values()) > 10
+    finally:
+        for stream in streams:
+            stream.close()
+
+
 def test_a_program_gets_the_token_that_is_its_secret(gateway, publish):
     def ask(secret, body="grant_type=client_credentials"):
         return refusal(gateway, "/oauth2/token", "POST", body.encode(), {
@@ -184,6 +277,62 @@ def test_delimited_counts_the_line_end(gateway, publish):
     with gateway.stream(f"{FILTER}?track=tea&delimited=length", "delimited") as stream:
         publish(events.post(7, "tea"))
         assert stream.next().json["id"] == 7
+
+
+@pytest.mark.parametrize("transport", ["ndjson", "delimited", "ndjson+gzip"])
+def test_silence_is_filled_with_empty_lines(module_servers, redis, publish, transport):
+    gateway = module_servers.gateway(redis, "--dialects", "twitter1", "--keepalive-ms", 100)
+    with gateway.stream(f"{FILTER}?track=tea" + ("&delimited=length" if transport == "delimited" else ""), transport) as stream:
+        stream.wait_keepalives(2)
+        publish(events.post(9, "tea"))
+        assert stream.next().json["id"] == 9
+        stream.wait_keepalives(2)
+
+
+def test_a_client_that_falls_behind_is_warned_if_it_wants_to_be(servers, cli_for):
+    redis = servers.redis()
+    gateway = servers.gateway(redis, "--dialects", "twitter1", "--max-owed-bytes", 65536)
+    streams = [gateway.stream(FIREHOSE + query, receive_buffer=4096) for query in ("?stall_warnings=True", "")]
+    file = servers.folder / "posts.jsonl"
+    file.write_text("".join(events.dump(events.post(number, 10000 * "x")) + "\n" for number in range(1, 1501)))
+    cli_for(redis).run("replay", file)
+    warned = []
+    for stream in streams:
+        stream.connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+        posts, warnings = 0, []
+        while posts < 1500:
+            message = stream.next(60)
+            posts += "id" in message
+            warnings += [message["warning"]] if "warning" in message else []
+        warned.append(warnings)
+    first, *_ = warned[0]
+    assert (first["code"], first["percent_full"]) == ("FALLING_BEHIND", 60) and first["message"]
+    assert warned[1] == []
+
+
+def test_who_connects_too_often_is_told_when_to_come_back(module_servers, redis):
+    gateway = module_servers.gateway(redis, "--dialects", "twitter1", "--max-connections-per-subject", 1)
+    with gateway.stream(f"{FILTER}?track=tea"):
+        answer = refusal(gateway, f"{FILTER}?track=tea")
+    assert answer.status == 420 and int(answer.headers["retry-after"]) > 0
+    assert answer.headers["content-type"].startswith("text/plain")
+
+
+@pytest.mark.parametrize("more, headers, status", [
+    ((), {}, 403), ((), {"X-Forwarded-Proto": "https"}, 200), (("--plain-oauth",), {}, 200)])
+def test_oauth_from_elsewhere_needs_tls(module_servers, redis, more, headers, status):
+    """From elsewhere: a proxy says so, which is trusted."""
+    gateway = module_servers.gateway(redis, "--dialects", "twitter1", "--trusted-proxies", "127.0.0.1", *more)
+    sent = {"X-Forwarded-For": "192.0.2.7", **headers}
+
+    def answered(credential):
+        try:
+            gateway.stream(f"{FILTER}?track=tea", headers={**sent, **credential}).close()
+            return 200
+        except Refused as refused:
+            return refused.response.status
+    assert answered(oauth(gateway.token())) == status
+    assert answered(gateway.bearer()) == 200
 
 
 def test_count_begins_with_what_has_passed(gateway, cli, ada):
