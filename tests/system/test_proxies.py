@@ -196,7 +196,7 @@ def test_an_event_comes_at_once_and_who_leaves_is_noticed(proxy, post, way, numb
             assert next_event(stream)["post"]["text"] == text
             took.append(time.monotonic() - published)
     assert min(took) < 0.15, took
-    nobody_is_left(proxy.gateway, 10)
+    nobody_is_left(proxy.gateway, 5)
 
 
 def status_of(proxy, source, headers):
