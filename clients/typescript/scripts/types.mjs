@@ -1,13 +1,13 @@
 // The messages of streams as types, from docs/asyncapi.yaml.
 //
-//     node scripts/types.mjs FOLDER_WITH_NODE_MODULES FILE
+//     node scripts/types.mjs FOLDER_WITH_NODE_MODULES FILE [--check]     check: fail if FILE has other types
 import { createRequire } from 'node:module';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
-const [packages, output] = process.argv.slice(2);
+const [packages, output, check] = process.argv.slice(2);
 const load = createRequire(path.resolve(packages, 'package.json'));
 const { parse } = load('yaml');
 const { compile } = load('json-schema-to-typescript');
@@ -24,4 +24,5 @@ const types = await compile(schema, 'Message', {
   additionalProperties: true,
   style: { singleQuote: true, printWidth: 120 },
 });
-writeFileSync(output, types);
+if (!check) writeFileSync(output, types);
+else if (readFileSync(output, 'utf8') !== types) throw new Error(`${output} differs from docs/asyncapi.yaml: npm run types`);

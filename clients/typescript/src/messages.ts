@@ -355,7 +355,7 @@ export interface Trends {
    */
   complete: boolean;
   /**
-   * The maximum error of `posts`; terms that are not listed have at most this many posts.
+   * The maximum error of `posts`; `users` and `before` may be too small by up to this; terms that are not listed have at most this many posts.
    */
   error: number;
   /**
