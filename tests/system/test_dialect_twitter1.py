@@ -174,7 +174,7 @@ TRACK = {
     "example.com": (["Someday I will visit example.com"], ["There is no example.com/foobarbaz"]),
     "example.com/foobarbaz": (["example.com/foobarbaz", "www.example.com/foobarbaz"], ["example.com"]),
     "www.example.com/foobarbaz": ([], ["www.example.com/foobarbaz"]),
-    "example com": (["example.com", "foo.example.com/bar", "yet another example of a dot com boom!"], ["example"]),
+    "example com": (["example.com", "www.example.com", "foo.example.com", "foo.example.com/bar", "yet another example of a dot com boom!"], ["example"]),
     "helm's-alee": (["helm's-alee"], ["#helm's-alee"]),
     "touché": (["touché", "TOUCHÉ"], ["touche"]),
 }
