@@ -91,3 +91,18 @@ def test_of_parameters_a_stranger_learns_nothing(gateway, target):
     for headers, statuses in ((gateway.bearer(), (400, 406)), ({"Authorization": "Bearer x.y.z"}, (401,)), ({}, (401,))):
         with gateway.connect() as connection:
             assert connection.request("GET", target, headers).status in statuses
+
+
+@pytest.mark.parametrize("path", DIALECTS)
+def test_without_the_setting_there_are_no_such_paths(module_servers, redis, path):
+    gateway = module_servers.gateway(redis)
+    with gateway.connect() as connection:
+        answer = connection.request("GET", path, headers=gateway.bearer())
+    assert answer.status == 404 and answer.error["code"] == "not_found"
+
+
+@pytest.mark.parametrize("path", [FILTER, PUBLIC, SAMPLE])
+def test_of_a_scope_that_does_not_cover_it(gateway, path):
+    with gateway.connect() as connection:
+        answer = connection.request("GET", f"{path}?track=tea" if path == FILTER else path, headers=gateway.bearer(scope="read"))
+    assert answer.status == 403 and DIALECTS[path](answer)
