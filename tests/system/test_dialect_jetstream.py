@@ -203,7 +203,11 @@ def test_users_are_identities_and_accounts(servers, redis, query, extensions):
 
 
 def test_users_are_chosen_by_did(gateway, cli, ada):
+    witness = Client(gateway)
+    witness.settled(passes_users=True)
     bob = cli.run("user", "add", "bob_of_dids")
+    while (told := witness.of_user())["did"] != f"did:sluice:{bob}" or told["kind"] != "account":
+        pass  # what happened before the client comes has passed
     client = Client(gateway, f"wantedDids=did:sluice:{bob}", scope="stream:filter")
     client.settled()
     cli.run("user", "add", "nobody_of_dids")

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import urllib.error
 import urllib.request
 
@@ -95,6 +96,11 @@ def answers(url):
         return False
 
 
+def listens(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", int(port))) == 0
+
+
 def test_a_cluster_is_set_up_as_the_page_says(tmp_path, nodes):
     def local(text):
         return re.sub(r"\b700[1-6]\b", lambda port: nodes[port[0]], text)
@@ -108,6 +114,8 @@ def test_a_cluster_is_set_up_as_the_page_says(tmp_path, nodes):
         if command.endswith("&"):
             shell.run(command.replace("sluiced", f"{programs.sluiced()} --listen {url}")[:-1] + ">log 2>&1 &")
         else:
+            if "--cluster create" in command:
+                eventually(lambda: all(listens(port) for port in nodes.values()), "all nodes are there")
             printed = shell.run(command)
             assert not expected or re.match(pattern(expected) + "$", without_space(printed), re.S), (command, expected, printed)
         if command.startswith("sluiced"):
