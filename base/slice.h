@@ -48,5 +48,5 @@ static inline bool sl_slice_starts_with(struct sl_slice a, struct sl_slice prefi
 
 static inline struct sl_slice sl_slice_from(struct sl_slice a, size_t offset)
 {
-    return (struct sl_slice){a.data + offset, a.size - offset};
+    return (struct sl_slice){offset > 0 ? a.data + offset : a.data, a.size - offset};
 }

@@ -596,7 +596,7 @@ async function connectsTwice() {
   const first = await Visit.listen();
   const second = await Visit.open(`/#token=${token}`);
   await second.page.locator('#notice').waitFor();
-  assert.match(await second.text('#notice-text'), /^This token's subject has as many streams as it may\./);
+  assert.match(await second.text('#notice-text'), /^This token's subject has too many streams\./);
   await until(async () => /^Next try in \d+ s$/.test(await second.text('#state-text')), 'it counts down');
   await isAccessible(second.page);
   await first.context.close(); // the other may take its place at once

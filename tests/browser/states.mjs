@@ -187,7 +187,7 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token,
         const visit = await Visit.listen('a=boodie&range=5m');
         await visit.tells('0 posts in 5 min');
         const other = await fetch(`${servers.url}/v1/stream/firehose`, { headers: { Authorization: `Bearer ${token()}` } });
-        await visit.page.locator('#notice-text', { hasText: /^A newer connection took the place of this one\. Nothing more is told/ }).waitFor();
+        await visit.page.locator('#notice-text', { hasText: /^A newer connection replaced this one\. Nothing more is told/ }).waitFor();
         assert.equal((await servers.status()).metrics.sluice_streams, 1);
         await servers.post('ada', 'a boodie meanwhile');
         await visit.page.getByRole('button', { name: 'Connect again' }).click();
@@ -201,7 +201,7 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token,
       await withGateway(['--max-events-per-day', '3'], async () => {
         const visit = await Visit.open(`/#a=numbfish&range=5m&token=${await servers.token(undefined, '34')}`);
         for (let i = 0; i < 5; i++) await servers.post('ada', `a numbfish ${i}`);
-        await visit.page.locator('#notice-text', { hasText: /^As much has been sent today as may be\. Next try (at \d\d:\d\d:\d\d|in \d+ s)\.$/ }).waitFor();
+        await visit.page.locator('#notice-text', { hasText: /^The daily quota is used up\. Next try (at \d\d:\d\d:\d\d|in \d+ s)\.$/ }).waitFor();
         assert.match(await visit.text('#state-text'), /^Next try/);
         await isAccessible(visit.page);
         await shoot(visit, 'quota');
