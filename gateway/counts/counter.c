@@ -366,8 +366,7 @@ static int add_to_picks(struct counter *counter, struct event *event, struct sl_
     if (counter->question.pick.behind && event->id <= counter->question.pick.behind)
         return 0;
     if (event->id < counter->open_first) /* who was ahead of us has had it */
-        if (event->id < counter->open_first)
-            return is_had && event->id ? 0 : add_stray(counter, event, tail);
+        return is_had && event->id ? 0 : add_stray(counter, event, tail);
     return pick_bucket_add(&counter->picks, &counter->question.pick, event, tail, is_had,
                            &counter->to_tell);
 }

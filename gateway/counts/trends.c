@@ -244,7 +244,7 @@ static void note_slices(struct trends *trends, struct survey *survey, size_t *wo
         bool is_before = survey->slice >= TREND_PARTS;
         int32_t part = is_before ? NONE : (int32_t)(TREND_PARTS - 1 - survey->slice);
 
-        for (; survey->cell<slice->count && * work> 0; survey->cell++, --*work)
+        for (; survey->cell < slice->count && *work != 0; survey->cell++, --*work)
             note_cell(survey, slice, &slice->cells[survey->cell], part);
         if (survey->cell < slice->count)
             return;

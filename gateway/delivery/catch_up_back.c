@@ -92,7 +92,7 @@ static int take_owed(struct hand_over *hand_over, const struct catch_up *catch_u
     int r = 0;
 
     for (uint64_t at = client->at; r == 0 && (event = outbox_owed(client, at)); at++) {
-        struct told told = {.id = at};
+        struct told told = {0};
         struct sl_cursor head;
         struct sl_slice tail;
 
