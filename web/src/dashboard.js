@@ -22,7 +22,7 @@ import { countryName, languageName } from './names.js';
 import { boxTerm, boxesOf, countsPath, leaveOut, narrow, postsPath, requestOf, titleOf } from './question.js';
 import { Ranks } from './ranks.js';
 import { Rising, ruleOf } from './rising.js';
-import { Streams } from './streams.js';
+import { PageStreams } from './streams.js';
 import { startTheme } from './theme.js';
 import { Timeline } from './timeline.js';
 import { fillTable } from './timetable.js';
@@ -94,7 +94,7 @@ function wanted() {
   for (const by of GROUPS) add(by, countsPath(question, { by, ...(by === 'cell' ? { cell_degrees: String(map.cellDegrees) } : {}), ...then }));
   if (!view.brush) add('rising', countsPath(question, { window: $('#window').value, of: 'hashtags,words', bucket: '10s', limit: '10' }, '/v1/stream/trends'));
   add('posts', postsPath(question, view.brush ? { ...between(view.brush), max: String(THEN) }
-    : { last: String(HISTORY), max_rate: $('#pace').value, cursors: 'true' }));
+    : { last: String(HISTORY), max_rate: $('#pace').value }));
   return paths;
 }
 
@@ -288,7 +288,7 @@ function readGroups(by) {
 
 // --- the parts of the page ---
 
-const streams = new Streams((state) => { showState(state); wake(); });
+const streams = new PageStreams((state) => { showState(state); wake(); });
 const asking = new Asking({ onAsk: ask, onExamples: showThose, isOnline: () => streams.state.name === 'live' });
 const access = new Access({
   onToken: connect,
@@ -487,7 +487,7 @@ function showState(state) {
     if (!isAwayTold) announce(reasonOf(state));
     isAwayTold = true;
   } else if (state.name === 'ended') {
-    refuseLink(state.error);
+    showEnd(state.error);
   }
   if (state.name === 'live') isAwayTold = false;
   renderState();
@@ -497,7 +497,7 @@ const reasonOf = ({ error }) => sentence(error?.reason ?? 'The server does not a
 // What it was ended for has nothing to do with its token.
 const isEnded = ({ name, error }) => name === 'ended' && ['replaced', 'ended', 'bad_message'].includes(error.code);
 
-function refuseLink(error) {
+function showEnd(error) {
   if (isEnded(streams.state)) return announce(reasonOf(streams.state));
   const isExpiredNow = error.code === 'token_expired' || isExpired(getToken());
   const [title, what] = isExpiredNow ? ['This token has expired', 'With a new one everything goes on where it stopped.']

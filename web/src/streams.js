@@ -7,7 +7,7 @@ const SILENCE_MS = 45_000;
 
 const worker = port ? { port } : (await import('../../clients/typescript/src/worker.ts')).inPage(); // a connection of this tab
 
-export class Streams {
+export class PageStreams {
   // onState(state): as the package has it. Its name is idle, connecting, live, waiting (ms until the next try) or ended; its error has the
   // server's code and reason.
   constructor(onState) {

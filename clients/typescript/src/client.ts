@@ -1,4 +1,4 @@
-import { byFetch, byWebSocket, type WebSocketClass } from './connections.js';
+import { byFetch, byWebSocket, type WebSocketClass } from './transports.js';
 import { Complete, Interrupted } from './errors.js';
 import type { Message } from './messages.js';
 import { Session, type Given, type Options, type Parameters, type StreamName } from './session.js';

@@ -1,6 +1,6 @@
 // Many streams on one WebSocket, each with a cursor of its own: docs/streaming-api.md, "Streams on one connection".
-import { SILENCE_MS, type WebSocketClass } from './connections.js';
-import { Complete, Interrupted, Refused, type Reason } from './errors.js';
+import { SILENCE_MS, Silence, type WebSocketClass } from './transports.js';
+import { Complete, Interrupted, Refused, reasonOf, type Reason } from './errors.js';
 import type { Message } from './messages.js';
 import { Session, parse, type Given, type Options, type Parameters, type StreamName } from './session.js';
 import { Streams, type StreamOptions } from './streams.js';
@@ -16,10 +16,10 @@ export type State =
 export interface ConnectionOptions extends Options {
   /** As that of a Client. */
   token: Token;
-  /** Unless given, the one that is there. */
+  /** Default: the global WebSocket. */
   transport?: WebSocketClass;
-  /** Is told each change. With it streams outlive what ends the connection for good, and go on with reconnect(); without
-   * it they throw that. */
+  /** Called on each change. If given, streams survive the final end of the connection and resume after reconnect();
+   * otherwise they throw its error. */
   onState?: (state: State) => void;
 }
 
@@ -35,12 +35,6 @@ function nameOf(path: string): string {
   let hash = 0x811c9dc5;
   for (let i = 0; i < path.length; i++) hash = Math.imul(hash ^ path.charCodeAt(i), 0x01000193) >>> 0;
   return `s${hash.toString(36)}`;
-}
-
-/** An error without what cannot be sent from a worker to a tab. */
-export function reasonOf(why: unknown): Reason {
-  const { code, reason = String(why), status, param, at, cursor } = why as Partial<Reason>;
-  return { code, reason, status, param, at, cursor };
 }
 
 export class Connection extends Streams {
@@ -130,28 +124,24 @@ export class Connection extends Streams {
     if (this.state.name !== 'ended' || this.options.onState) this.#tell({ name: 'idle' });
   }
 
-  /** Rejects when it is over, with why. */
+  /** Rejects with the reason when the connection is over. */
   async #connect(): Promise<void> {
     let token = await this.#tokens.fresh();
     if (this.#channels.size === 0) return;
-    const { transport: Socket = WebSocket, silenceMs = SILENCE_MS } = this.options;
+    const { transport: Socket = WebSocket } = this.options;
     const socket = new Socket(`${this.#whole.base.replace(/^http/, 'ws')}/v1/stream`, ['sluice.v1', `bearer.${token}`]);
-    const abort = new AbortController();
-    let isOpen = false, timer: ReturnType<typeof setTimeout> | undefined;
+    const silence = new Silence(this.options.silenceMs ?? SILENCE_MS), { signal } = silence;
+    let isOpen = false;
     const renew = async () => {
       const next = await this.#tokens.next(token);
       if (next !== undefined && this.#socket === socket) this.#send({ op: 'token', token: token = next });
     };
     try {
       await new Promise<void>((_, leave) => {
-        const heard = () => {
-          clearTimeout(timer);
-          timer = setTimeout(() => leave(new Interrupted('silence')), silenceMs);
-        };
         this.#leave = leave;
-        heard();
+        signal.addEventListener('abort', () => leave(signal.reason));
         socket.onopen = () => {
-          if (abort.signal.aborted) return;
+          if (signal.aborted) return;
           isOpen = true;
           this.#socket = socket;
           this.#opening = new Map();
@@ -159,8 +149,8 @@ export class Connection extends Streams {
           for (const name of this.#channels.keys()) this.#ask(name);
         };
         socket.onmessage = ({ data }) => {
-          if (abort.signal.aborted) return;
-          heard();
+          if (signal.aborted) return;
+          silence.heard();
           try {
             this.#take(parse(typeof data === 'string' ? data : ''), renew);
           } catch (error) {
@@ -169,13 +159,12 @@ export class Connection extends Streams {
         };
         socket.onerror = () => {}; // a close follows
         socket.onclose = async ({ code }) => {
-          if (!abort.signal.aborted) leave(isOpen ? this.#whole.closed(code) : await this.#askWhy(token, abort.signal));
+          if (!signal.aborted) leave(isOpen ? this.#whole.closed(code) : await this.#askWhy(token, signal));
         };
       });
     } finally {
-      clearTimeout(timer);
+      silence.end();
       this.#socket = undefined;
-      abort.abort();
       socket.close();
     }
   }
@@ -184,18 +173,15 @@ export class Connection extends Streams {
   async #askWhy(token: string, signal: AbortSignal): Promise<Error> {
     const [first] = this.#channels;
     if (!first) return new Complete();
-    const [name, { session }] = first, body = new AbortController();
+    const [name, { session }] = first;
     try {
-      signal.addEventListener('abort', () => body.abort());
-      const answer = await fetch(session.url(), { headers: { Authorization: `Bearer ${token}` }, signal: body.signal, cache: 'no-store' });
+      const answer = await fetch(session.url(), { headers: { Authorization: `Bearer ${token}` }, signal, cache: 'no-store' });
       if (answer.status === 200) return new Interrupted('no WebSocket', undefined, false, NO_WEBSOCKET);
       const why = this.#whole.refused(answer.status, answer.headers.get('retry-after'), await answer.text());
       if (!(why instanceof Complete || (why instanceof Refused && [400, 413].includes(why.status)))) return why;
-      this.#end(name, why); // which is of this stream alone
+      this.#end(name, why); // the fault is of this stream only
     } catch {
-      // nobody is there
-    } finally {
-      body.abort();
+      // no server answers
     }
     return new Interrupted('no connection');
   }
@@ -245,14 +231,14 @@ export class Connection extends Streams {
   #remove(name: string): void {
     this.#channels.delete(name);
     this.#send({ op: 'close', id: name });
-    // Often another comes in the place of the last one.
+    // Often a new stream follows at once.
     if (this.#channels.size === 0) setTimeout(() => {
       if (this.#channels.size === 0 && this.state.name !== 'ended') this.#stop();
     }, LINGER_MS);
   }
 
   #take(message: any, renew: () => void): void {
-    if (message.op) this.#answered(message);
+    if (message.op && message.op !== 'token') this.#answered(message);
     else if (message.stream === undefined) {
       for (const { expires } of this.#whole.take(message)) if (expires) renew();
     } else if (!this.#opening.get(message.stream)) { // else it is of one that was closed, under the same name
@@ -275,7 +261,6 @@ export class Connection extends Streams {
 
   #answered({ op, id, error }: { op: string; id: string; error?: any }): void {
     this.#whole.heard();
-    if (op === 'token' && error) throw new Interrupted(`the new token was refused: ${error.code}`, 0);
     if (op !== 'opened' && op !== 'open') return;
     const left = (this.#opening.get(id) ?? 1) - 1;
     this.#opening.set(id, left);

@@ -1,4 +1,4 @@
-/** Why something is not, as the server says it. */
+/** Why the server refused or ended something, in its words. */
 export interface Reason {
   code?: string;
   /** In words. */
@@ -11,6 +11,8 @@ export interface Reason {
   at?: number;
   /** Where the stream was that has ended. */
   cursor?: string;
+  /** Of TooManyTries. */
+  tries?: number;
 }
 
 /** What ends a stream for good. */
@@ -37,11 +39,24 @@ export class Disconnected extends SluiceError implements Reason {
 export class TooManyTries extends SluiceError implements Reason {
   readonly reason: string;
 
-  constructor(tries: number, cause: unknown) {
+  constructor(readonly tries: number, cause: unknown) {
     super(`${tries} connections in a row brought nothing; at last: ${cause}`, { cause });
     this.name = 'TooManyTries';
-    this.reason = this.message;
+    this.reason = String(cause);
   }
+}
+
+/** The parts of an error that can be posted from a worker to a tab. */
+export function reasonOf(why: unknown): Reason {
+  const { code, reason = String(why), status, param, at, cursor, tries } = why as Partial<Reason>;
+  return { code, reason, status, param, at, cursor, tries };
+}
+
+/** The error again, in the tab. */
+export function errorOf({ status, code, reason, param, at, cursor, tries }: Reason): Error {
+  if (tries !== undefined) return new TooManyTries(tries, reason);
+  if (code === undefined) return new SluiceError(reason);
+  return status === undefined ? new Disconnected(code, reason, cursor) : new Refused(status, code, reason, param, at);
 }
 
 /** The connection is over, and another one is to be made. Not for users. */

@@ -1,6 +1,6 @@
 export { Client, type ClientOptions } from './client.js';
 export { Connection, type ConnectionOptions, type State } from './connection.js';
-export type { WebSocketClass } from './connections.js';
+export type { WebSocketClass } from './transports.js';
 export { Disconnected, Refused, SluiceError, TooManyTries, type Reason } from './errors.js';
 export type * from './messages.js';
 export type { CursorStore, Options, Parameters, StreamName } from './session.js';

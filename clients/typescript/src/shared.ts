@@ -1,6 +1,6 @@
 // One connection for all tabs of a browser: a SharedWorker (worker.ts) has the streams, the tabs listen.
 import type { State } from './connection.js';
-import { Disconnected, Refused, SluiceError, type Reason } from './errors.js';
+import { errorOf, type Reason } from './errors.js';
 import type { Message } from './messages.js';
 import type { Options, Parameters, StreamName } from './session.js';
 import { Streams } from './streams.js';
@@ -8,7 +8,7 @@ import type { Token } from './tokens.js';
 import { Queue } from './waiting.js';
 
 export interface SharedOptions extends Options {
-  /** Who it is: tabs that say the same share a connection, and its token. Unless given, the token says it, if that is a text. */
+  /** Tabs with the same user share a connection and its token. Default: the token, if it is a string. */
   user?: string;
   /** As that of a Connection. */
   onState?: (state: State) => void;
@@ -34,11 +34,6 @@ export type ToTab =
   | { op: 'message'; id: number; message: Message }
   | { op: 'end'; id: number; error?: Reason };
 
-function errorOf({ status, code, reason, param, at, cursor }: Reason): Error {
-  if (code === undefined) return new SluiceError(reason);
-  return status === undefined ? new Disconnected(code, reason, cursor) : new Refused(status, code, reason, param, at);
-}
-
 let clients = 0, streams = 0; // numbers, which are not given twice
 
 /** As Client, with the same streams, in a tab. `worker`: made from the file `sluice-stream/worker`, the same URL in all
@@ -50,18 +45,19 @@ export class SharedClient extends Streams<SharedStreamOptions> {
   readonly #queues = new Map<number, Queue<Message>>();
   #hasJoined = false;
   #unlock = () => {};
+  // A tab that is closed says so; one that comes back from the cache of pages opens its streams anew.
+  readonly #hide = () => this.close();
 
   constructor(readonly url: string, worker: { port: MessagePort }, readonly token: Token, readonly options: SharedOptions = {}) {
     super();
     this.#port = worker.port;
     this.#port.onmessage = ({ data }: MessageEvent<ToTab>) => void this.#take(data);
-    // A tab that is closed says so; one that comes back from the cache of pages opens its streams anew.
-    globalThis.addEventListener?.('pagehide', () => this.close());
   }
 
   close(): void {
     if (!this.#hasJoined) return;
     this.#hasJoined = false;
+    globalThis.removeEventListener?.('pagehide', this.#hide);
     this.#send({ op: 'leave' });
     this.#unlock();
     for (const queue of this.#queues.values()) queue.stop();
@@ -79,6 +75,7 @@ export class SharedClient extends Streams<SharedStreamOptions> {
   #join(): void {
     if (this.#hasJoined) return;
     this.#hasJoined = true;
+    globalThis.addEventListener?.('pagehide', this.#hide);
     const { url, token, options: { user, onState, ...options } } = this;
     this.#send({ op: 'join', client: this.#number, url, user, token: typeof token === 'string' ? token : undefined,
       holds: onState !== undefined, options });
@@ -95,7 +92,8 @@ export class SharedClient extends Streams<SharedStreamOptions> {
     else if (told.op === 'end') this.#queues.get(told.id)?.end(told.error && errorOf(told.error));
     else if (told.client !== this.#number) return; // of one before this one
     else if (told.op === 'token') {
-      this.#send({ op: 'token', token: await Promise.resolve((this.token as () => string | Promise<string>)()).catch(() => undefined) });
+      const { token } = this, ask = async () => (typeof token === 'string' ? token : token());
+      this.#send({ op: 'token', token: await ask().catch(() => undefined) });
     } else {
       this.state = told.state;
       this.options.onState?.(told.state);

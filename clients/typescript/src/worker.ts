@@ -1,8 +1,8 @@
 // The SharedWorker: new SharedWorker(url of this file, { type: 'module' }).
 //
 // Tabs of one user have a connection together, and what they have open on it.
-import { Connection, reasonOf, type State } from './connection.js';
-import { Interrupted } from './errors.js';
+import { Connection, type State } from './connection.js';
+import { Interrupted, reasonOf } from './errors.js';
 import { Memory } from './memory.js';
 import type { FromTab, ToTab } from './shared.js';
 

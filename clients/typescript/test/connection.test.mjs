@@ -347,12 +347,12 @@ test('a token is asked of a tab that is there', async () => {
   assert.deepEqual([sockets[0].protocols[1], sockets[0].heard.at(-1).token], ['bearer.token-1', 'token-2']);
 });
 
-test('a tab without a token now is asked again', async () => {
+for (const [name, asks] of [['asynchronous', (give) => async () => give()], ['plain', (give) => give]]) test(`a tab whose ${name} function has no token now is asked again`, async () => {
   let count = 0;
-  const { client } = tab(inPage(), { user: 'bob' }, async () => {
+  const { client } = tab(inPage(), { user: `bob ${name}` }, asks(() => {
     if (++count < 3) throw new Error('not logged in');
     return 'token-3';
-  });
+  }));
   read(client.filter({ track: 'tea' }));
   await until(() => sockets.length === 1);
   assert.equal(sockets[0].protocols[1], 'bearer.token-3');

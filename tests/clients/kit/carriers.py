@@ -205,9 +205,6 @@ class OverConnection(OverWebSocket):
         if of_connection or message["type"] == "disconnect" and message["code"] != "complete":
             super().say({name: value for name, value in message.items() if name != "cursor"}, cursor)
 
-    def cursor(self, place):
-        self.say({"type": "cursor", "id": place}, None)
-
     def _hear_operation(self, op):
         operation = json.loads(self._hear(TEXT))
         if operation["op"] != op:

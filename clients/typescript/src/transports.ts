@@ -1,4 +1,4 @@
-// A connection: what it brings, until it ends or throws. `signal` ends it.
+// The transports of one stream. Each yields what arrives until the connection ends or fails; `signal` ends it.
 import { Interrupted } from './errors.js';
 import type { Given, Session } from './session.js';
 import type { Tokens } from './tokens.js';
@@ -7,15 +7,15 @@ import { Queue } from './waiting.js';
 export const SILENCE_MS = 70_000;
 
 /** Aborts when nothing has been heard for too long. */
-class Silence {
+export class Silence {
   readonly #abort = new AbortController();
   readonly signal: AbortSignal;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(readonly ms: number, outer: AbortSignal) {
+  constructor(readonly ms: number, outer?: AbortSignal) {
     this.signal = this.#abort.signal;
-    if (outer.aborted) this.#abort.abort(outer.reason);
-    outer.addEventListener('abort', () => this.#abort.abort(outer.reason), { signal: this.signal });
+    if (outer?.aborted) this.#abort.abort(outer.reason);
+    outer?.addEventListener('abort', () => this.#abort.abort(outer.reason), { signal: this.signal });
     this.heard();
   }
 
