@@ -376,9 +376,9 @@ def test_only_so_many_counts_of_the_past_are_read_for_a_subject(servers, cli_for
     redis = servers.redis()
     cli_for(redis).run("replay", write(servers.folder, 10))
     first, *_, last = (event["id"] for event in redis.log())
-    other = servers.gateway(redis)
-    eventually(lambda: int(get(other, "bucket=1s&since=-1ms")["cursor"]) >= int(last), "its second is over")
     gateway = servers.gateway(redis, "--redis-timeout", "60s")  # which has read nothing
+    next_second = id_before(ms_of(last) // 1000 * 1000 + 1000)
+    eventually(lambda: get(gateway, f"bucket=1s&since={next_second}")["counts"], "it knows that the next second is over")
     pids = redis.pids
     waiting = []
     try:
