@@ -229,6 +229,23 @@ def test_parameters_are_those_of_the_server(world, channel):
     assert set(described) <= set(PARAMETERS)
 
 
+@pytest.mark.parametrize("channel, parameter", [
+    ("counts", "cell_degrees"), ("counts", "refresh_ms"), ("firehose", "max_rate"), ("firehose", "max"),
+    ("firehose", "cell_degrees"), ("firehose", "gather_ms"), ("trends", "limit")])
+def test_ranges_are_those_of_the_server(world, channel, parameter):
+    """A refusal names the range; the description has the same numbers."""
+    numbers = re.compile(r"\d+(?:\.\d+)?")
+    said = numbers.findall(refusal(world, channel, parameter, "-1")["message"])
+    assert len(said) == 2
+    assert set(said) <= set(numbers.findall(DESCRIPTION.parameters(channel)[parameter]["description"]))
+
+
+def test_defaults_are_said():
+    """Of each parameter of counts, trends and a pace that may be absent; ("Without it ..." or a default)."""
+    for name in ("by", "refresh_ms", "max_rate", "pick", "on_slow", "limit", "percent", "language", "partition", "gather_ms"):
+        assert "default" in PARAMETERS[name] or re.search("default|without it", PARAMETERS[name]["description"]), name
+
+
 def test_what_it_says_of_disconnects_is_what_the_page_says():
     page = (programs.SOURCE / "docs/streaming-api.md").read_text()
     codes = re.findall(r"^\| `(\w+)` \| ([\d, ]+) \|", page, re.M)
