@@ -22,10 +22,10 @@ FIREHOSE = "/v1/stream/firehose"
 EXAMPLES = programs.SOURCE / "examples"
 
 
-def listen(gateway, *command):
+def listen(gateway, *command, env=None):
     """Starts an example that opens a stream; returns it when the stream stands."""
     before = gateway.metrics()["sluice_streams"]
-    program = Program(*command)
+    program = Program(*command, env=env)
     deadline = Deadline(what="the example opens its stream")
     while gateway.metrics()["sluice_streams"] == before:
         deadline.left()
@@ -82,6 +82,22 @@ def test_analytics(gateway, redis, publish):
     analytics.ended()
 
 
+TERMINAL_DASHBOARD = ("/usr/bin/python3", "-B", EXAMPLES / "terminal-dashboard" / "dashboard.py")
+WITH_CLIENT = programs.environment(PYTHONPATH=programs.SOURCE / "clients" / "python" / "src")
+
+
+def test_terminal_dashboard_says_what_is_wrong(gateway):
+    """A parameter that the server refuses, and too few arguments."""
+    url = f"http://127.0.0.1:{gateway.port}"
+    refused = Program(*TERMINAL_DASHBOARD, url, gateway.token(), "bucket=7s", env=WITH_CLIENT).ended(1)
+    assert refused.startswith("dashboard: ") and "bucket" in refused and "Traceback" not in refused
+    assert "PARAMETER=VALUE" in Program(*TERMINAL_DASHBOARD, url, env=WITH_CLIENT).ended(1)
+
+
+def test_terminal_dashboard_has_forty_lines():
+    assert len(TERMINAL_DASHBOARD[-1].read_text().splitlines()) <= 40
+
+
 def test_terminal_dashboard(servers, cli_for):
     """Of the past and live, through a restart of the server: as many posts as there were."""
     redis = servers.redis()
@@ -89,8 +105,8 @@ def test_terminal_dashboard(servers, cli_for):
     cli.run("user", "add", "ada")
     cli.run("post", "--user", "ada", "--lang", "en", "tea before")
     gateway = servers.gateway(redis, listen=f"127.0.0.1:{steady_port()}")
-    dashboard = listen(gateway, "/usr/bin/python3", "-B", EXAMPLES / "terminal-dashboard" / "dashboard.py",
-                       "--bucket", "1s", "--since=-1m", f"http://127.0.0.1:{gateway.port}", gateway.token(), "track=tea")
+    dashboard = listen(gateway, *TERMINAL_DASHBOARD, f"http://127.0.0.1:{gateway.port}", gateway.token(), "bucket=1s",
+                       "since=-1m", "track=tea", env=WITH_CLIENT)
     posts, times = 0, []
 
     def read_until(count):
