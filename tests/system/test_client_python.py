@@ -1,5 +1,6 @@
 """The Python client against real servers: nothing lost, nothing twice; its types, its wheel."""
 
+import asyncio
 import pathlib
 import subprocess
 import sys
@@ -14,6 +15,7 @@ PACKAGE = SOURCE / "clients/python"
 sys.path.insert(0, str(PACKAGE / "src"))
 
 import sluice_stream  # noqa: E402
+import sluice_stream.aio  # noqa: E402
 from harness.cli import Cli  # noqa: E402
 from harness.ports import steady_port  # noqa: E402
 from harness.waiting import eventually  # noqa: E402
@@ -51,6 +53,23 @@ class Reader:
         assert not self._thread.is_alive()
 
 
+class AsyncReader(Reader):
+    """The same with a client for asyncio, which `make_client` makes in the reader's thread."""
+
+    def _read(self, make_client, parameters):
+        asyncio.run(self._read_all(make_client, parameters))
+
+    async def _read_all(self, make_client, parameters):
+        self._loop = asyncio.get_running_loop()
+        async with make_client() as self._client:
+            async for message in self._client.firehose(**parameters):
+                self.ids.append(message["id"])
+
+    def close(self):
+        asyncio.run_coroutine_threadsafe(self._client.close(), self._loop)
+        self.join()
+
+
 def posts(redis, ada, count):
     cli = Cli(redis)
     return [cli.run("post", "--user", ada, f"number {i}") for i in range(count)]
@@ -75,6 +94,24 @@ def test_it_goes_on_through_restarts(module_servers, redis, ada, tmp_path):
         again = Reader(client, store=store, name="all")  # another program, later
         again.wait(more[-1])
     assert again.ids == more
+
+
+@pytest.mark.parametrize("transport", ["http", "websocket"])
+def test_asyncio_goes_on_through_restarts_over_tls(module_servers, redis, ada, certificate, transport):
+    first = posts(redis, ada, 1)[0]
+    gateway = module_servers.gateway(redis, "--listen", f"127.0.0.1:{steady_port()}", certificate=certificate)
+
+    def make_client():
+        return sluice_stream.aio.Client(gateway.url, gateway.token, QUICK, certificate.context, transport)
+    reader = AsyncReader(make_client, since=first)
+    ids = posts(redis, ada, 5)
+    reader.wait(ids[-1])
+    gateway.stop()
+    ids += posts(redis, ada, 5)  # while nobody listens
+    gateway.start()
+    reader.wait(ids[-1])
+    reader.close()
+    assert reader.ids == ids
 
 
 def test_two_servers_give_each_event_once(module_servers, redis, ada):

@@ -19,9 +19,15 @@ NEVER = {"hello", "cursor", "disconnect"}  # given to nobody
 
 def kinds_of_packages():
     """(name, command, transport) of each that is built."""
-    python = [(f"python {kind}", [sys.executable, RUNNERS / f"python_{kind}.py"], "http") for kind in ("blocking", "aio")]
+    python = [(f"python {kind}{suffix}", [sys.executable, RUNNERS / f"python_{kind}.py"], transport)
+              for kind, suffix, transport in (("blocking", "", "http"), ("aio", "", "http"), ("aio", " websocket", "websocket"))]
     typescript = [(f"typescript {transport}", ["node", RUNNERS / "typescript.mjs"], transport) for transport in ("http", "websocket")]
     return python + (typescript if (TYPESCRIPT / "index.js").exists() else [])
+
+
+def trust(certificate):
+    """The environment in which Python and Node trust it besides the system's authorities."""
+    return {"SSL_CERT_FILE": str(certificate.file), "NODE_EXTRA_CA_CERTS": str(certificate.file)} if certificate else {}
 
 
 class PackageClient(Follower):
@@ -36,7 +42,8 @@ class PackageClient(Follower):
         self._is_stopping = False
         self._process = subprocess.Popen(
             [str(part) for part in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": str(programs.SOURCE / "clients/python/src"), "SLUICE_TYPESCRIPT": str(TYPESCRIPT)})
+            env={**os.environ, "PYTHONPATH": str(programs.SOURCE / "clients/python/src"), "SLUICE_TYPESCRIPT": str(TYPESCRIPT),
+                 **trust(storm.gateway.certificate)})
         storm.servers.guests.append(self)
         self._process.stdin.write(json.dumps(plan).encode() + b"\n")
         self._process.stdin.close()
@@ -77,6 +84,6 @@ def add_packages(storm):
     packages = kinds_of_packages()
     turns = itertools.cycle(packages)
     for kind in {client.kind.name: client.kind for client in storm.clients}.values():
-        if kind.tail and not storm.gateway.tls:  # they trust the system's authorities only
+        if kind.tail:
             for package in packages if kind.name == "firehose" else [next(turns)]:
                 storm.clients.append(PackageClient(storm, kind, package))

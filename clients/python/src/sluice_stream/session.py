@@ -2,7 +2,8 @@
 
 The order of things: target() and headers() make a request; refused() or opened() and then feed() say what came of
 it; commit() that a message has been taken; retry() when to connect again. Server-Sent Events carry an exact cursor
-with everything (also while a shard is behind), so they are what is asked for on HTTP."""
+with everything (also while a shard is behind), so they are what is asked for on HTTP. On a WebSocket (begun(),
+feed_message(), closed()) the cursor is the greatest id that came, or what the server says by `cursor`."""
 
 import base64
 import dataclasses
@@ -24,6 +25,7 @@ RENEW_BEFORE_S = 60.0
 FIRST_WAIT_S, MAX_WAIT_S = 0.5, 60.0
 FINAL = {"token_revoked", "replaced", "ended", "bad_message"}
 MAX_LINE = 16 << 20
+FIRST_ID = 10_000_000_000_000  # from here on numbers are ids of the log
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,6 +89,13 @@ def token_is_fresh(token: str | None) -> bool:
     return ends is None or ends > time.time() + RENEW_BEFORE_S
 
 
+def parse(text: str) -> dict[str, Any]:
+    try:
+        return cast(dict[str, Any], json.loads(text))
+    except ValueError as error:
+        raise Interrupted("a message that is no JSON") from error
+
+
 class Blocks:
     """Bytes of Server-Sent Events -> blocks (event, data, id). What is cut off at the end is none."""
 
@@ -127,6 +136,7 @@ class Session:
     def __init__(self, url: str, stream: str, parameters: Mapping[str, Any], store: CursorStore | None = None,
                  name: str | None = None, options: Options = Options()) -> None:
         self.base = url.rstrip("/")
+        self.origin = "://".join(urlsplit(self.base)[:2])
         self._path = PATHS[stream]
         self._parameters = parameters_of(parameters)
         self._store: CursorStore = store or MemoryStore()
@@ -139,13 +149,17 @@ class Session:
 
     # --- a request ---
 
-    def target(self) -> str:
-        parameters = dict(self._parameters)
+    def target(self, **more: str) -> str:
+        """`more`: parameters besides those of the user."""
+        parameters = {**self._parameters, **more}
         if self.cursor is not None:
             parameters["since"] = self.cursor
             parameters.pop("last", None)
         query = urlencode(parameters)
         return urlsplit(self.base).path + self._path + ("?" + query if query else "")
+
+    def websocket_url(self) -> str:
+        return "ws" + self.origin.removeprefix("http") + self.target(cursors="true")
 
     @staticmethod
     def headers(token: str) -> dict[str, str]:
@@ -175,9 +189,12 @@ class Session:
             return Interrupted(f"{status} {code}: {message}", int(after) * 1000 if after.isdigit() else None)
         return Refused(status, code, message, param)
 
-    def opened(self, content_type: str) -> None:
+    def begun(self) -> None:
         self._blocks = Blocks()
         self._came = False
+
+    def opened(self, content_type: str) -> None:
+        self.begun()
         if content_type.split(";")[0].strip() != "text/event-stream":
             raise Interrupted(f"an answer of {content_type or 'no type'}: something else than sluiced gave it")
 
@@ -188,25 +205,49 @@ class Session:
             if data is None:
                 yield self._give(None, cursor)
             else:
-                yield from self._message(data, cursor)
+                yield from self._message(parse(data), cursor)
+
+    def feed_message(self, text: str) -> Iterator[Given]:
+        """One message of a WebSocket. Raises as feed()."""
+        self._came = True
+        message = parse(text)
+        if "op" not in message:
+            yield from self._message(message, self._cursor_of(message))
+        elif "error" in message:
+            raise Interrupted(f"the new token was refused: {message['error'].get('code')}", 0)
+
+    def closed(self, code: int | None, why: Exception | None) -> Exception:
+        """What a WebSocket means that is closed without a `disconnect`. A code that is not sluiced's own may be a proxy's."""
+        if code == 4001:
+            return Interrupted("token_expired", 0, needs_token=True)
+        final = {4003: "replaced", 4004: "ended"}.get(code or 0)
+        return Disconnected(final, f"closed with {code}", self.cursor) if final else Interrupted(f"closed with {code}: {why}")
 
     def _give(self, message: Message | None, cursor: str | None) -> Given:
         self.cursor = cursor or self.cursor
         return Given(message, cursor)
 
-    def _message(self, data: str, cursor: str | None) -> Iterator[Given]:
-        try:
-            message = json.loads(data)
-        except ValueError as error:
-            raise Interrupted("a message that is no JSON") from error
+    def _cursor_of(self, message: dict[str, Any]) -> str | None:
+        """Where the stream is behind a message that came without a cursor beside it."""
+        if message.get("type") == "cursor" or isinstance(message.get("cursor"), str):
+            return str(message.get("cursor") or message.get("id"))
+        place = message.get("to") if message.get("type") == "gap" and "shard" not in message else message.get("id")
+        if place is None or not str(place).isdigit() or int(place) < FIRST_ID or message.get("partial"):
+            return None
+        is_past = self.cursor is not None and self.cursor.isdigit() and int(self.cursor) > int(place)
+        return None if is_past else str(place)
+
+    def _message(self, message: dict[str, Any], cursor: str | None) -> Iterator[Given]:
         kind = message.get("type")
         if kind == "disconnect":
             yield self._give(None, message.get("cursor"))
             raise self._disconnect(message)
         if kind == "warning" and message.get("code") == "token_expiring":
             yield Given(None, None, expires=True)
+        elif kind == "cursor":
+            yield self._give(None, cursor)
         elif kind != "hello":
-            yield self._give(message, cursor)
+            yield self._give(cast(Message, message), cursor)
 
     def _disconnect(self, message: dict[str, Any]) -> Exception:
         code, reason = str(message.get("code")), str(message.get("reason", ""))

@@ -14,7 +14,7 @@ async def main():
     plan = json.loads(sys.stdin.readline())
     options = Options(max_tries=plan["max_tries"], silence_s=plan["silence_s"], wait_scale=0.02)
     end = "complete"
-    async with Client(plan["url"], plan.get("token") or tokens(plan["renews"]), options) as client:
+    async with Client(plan["url"], plan.get("token") or tokens(plan["renews"]), options, transport=plan["transport"]) as client:
         try:
             async for message in getattr(client, plan["stream"])(**plan["parameters"]):
                 print(json.dumps(message), flush=True)
