@@ -400,7 +400,7 @@ const struct command command_top = {
     .summary = "watch the state of a sluiced, live",
     .help = "Reads /status.json until q or Ctrl-C: the server's verdict on itself, events in and "
             "out, matches, events queued for clients, streams by kind and transport, the slowest "
-            "clients, the workers, and what went wrong since the start. If the server goes away, "
+            "clients, the workers, and problems since the start. If the server goes away, "
             "it keeps asking. If standard output is not a terminal, each snapshot is a line of "
             "name=value pairs, with a hyphen for an unknown value.",
     .options = options,

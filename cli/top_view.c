@@ -25,7 +25,8 @@
 
 enum { CELL_WIDTH = 40, LABEL_WIDTH = 14 };
 
-static const char *const streams[] = {"filter", "sample", "firehose", "home", "many"};
+static const char *const streams[] = {"filter", "sample", "firehose", "home",
+                                      "counts", "trends", "many"};
 static const char *const transports[] = {"websocket", "ndjson", "delimited", "sse"};
 
 enum {
@@ -41,22 +42,23 @@ static const struct trouble {
 } troubles[] = {
     {"sluice_disconnects_total", "streams ended", "draining token_expired "},
     {"sluice_broken_connections_total", "connections broken", ""},
-    {"sluice_streams_refused_total", "streams refused, limit of", ""},
+    {"sluice_streams_refused_total", "streams refused, limit", ""},
     {"sluice_tokens_refused_total", "tokens refused", ""},
     {"sluice_handshakes_dropped_total", "handshakes dropped", ""},
-    {"sluice_accept_exhausted_total", "connections closed for lack of descriptors", ""},
+    {"sluice_accept_exhausted_total", "connections closed: out of file descriptors", ""},
     {"sluice_events_refused_total", "events refused", ""},
-    {"sluice_event_gaps_total", "gaps between events", ""},
-    {"sluice_gaps_told_total", "gaps told to clients", ""},
-    {"sluice_redis_subscriptions_lost_total", "subscriptions to Redis lost", ""},
-    {"sluice_redis_master_moves_total", "moves to another Redis by sentinels", ""},
-    {"sluice_log_read_failures_total", "batches of the log not read", ""},
-    {"sluice_event_bytes_exceeded_total", "all queues together too long", ""},
+    {"sluice_event_gaps_total", "gaps in the events", ""},
+    {"sluice_gaps_told_total", "gaps reported to clients", ""},
+    {"sluice_redis_subscriptions_lost_total", "Redis subscriptions lost", ""},
+    {"sluice_redis_master_moves_total", "failovers to another Redis (Sentinel)", ""},
+    {"sluice_log_read_failures_total", "failed reads of the log", ""},
+    {"sluice_event_bytes_exceeded_total", "all queues dropped: over max-shared-bytes", ""},
     {"sluice_tasks_dead", "dead letters", ""},
     {"sluice_worker_restarts_total", "workers restarted", ""},
-    {"sluice_worker_hangs_total", "workers killed because they hung", ""},
-    {"sluice_task_runner_restarts_total", "process that runs tasks restarted", ""},
-    {"sluice_key_fetcher_restarts_total", "process that fetches keys restarted", ""},
+    {"sluice_worker_hangs_total", "workers killed: not responding", ""},
+    {"sluice_intake_restarts_total", "intake process restarted", ""},
+    {"sluice_task_runner_restarts_total", "task process restarted", ""},
+    {"sluice_key_fetcher_restarts_total", "key fetcher restarted", ""},
     {"sluice_private_redis_restarts_total", "private Redis restarted", ""},
 };
 
@@ -267,7 +269,7 @@ static void print_flow(const struct snapshots *snapshots, struct buffer *text)
     end_line(text);
     cell(text, "dropped", "%s streams, %s events", figure_count(dropped_streams(snapshot)).text,
          figure_count(snapshot_sum(snapshot, "sluice_events_refused_total")).text);
-    cell(text, "gaps", "%s, %s told to clients",
+    cell(text, "gaps", "%s, %s reported",
          figure_count(snapshot_sum(snapshot, "sluice_event_gaps_total")).text,
          figure_count(snapshot_sum(snapshot, "sluice_gaps_told_total")).text);
     end_line(text);
@@ -376,14 +378,14 @@ static void print_slowest(const json_t *snapshot, struct buffer *text)
     size_t i;
 
     if (json_array_size(slowest) == 0) {
-        buffer_append_str(text, "everybody keeps up\n");
+        buffer_append_str(text, "all streams keep up\n");
         return;
     }
     buffer_append_format(text, "%-8s %-6s %7s %8s  %-9s  %-18s  %s\n", "behind", "replay", "events",
                          "bytes", "connected", "stream", "slowest clients");
     json_array_foreach(slowest, i, slow) print_slow_client(slow, text);
     if (!json_is_true(json_object_get(snapshot, "subjects")))
-        buffer_append_str(text, "a token with the scope admin shows their subjects\n");
+        buffer_append_str(text, "to see their subjects, use a token with the scope admin\n");
 }
 
 /* Ready: it receives the live channels, and Redis answers its commands. */
@@ -451,12 +453,12 @@ static void print_troubles(const json_t *snapshot, struct buffer *text)
 {
     size_t begin;
 
-    buffer_append_str(text, "since the start\n");
+    buffer_append_str(text, "problems since the start\n");
     begin = text->size;
     for (size_t i = 0; i < sizeof(troubles) / sizeof(troubles[0]); i++)
         print_trouble(snapshot, &troubles[i], text);
     if (text->size == begin)
-        buffer_append_str(text, "nothing went wrong\n");
+        buffer_append_str(text, "no problems\n");
 }
 
 void top_view_print(const struct snapshots *snapshots, const char *url, const struct top_form *form,

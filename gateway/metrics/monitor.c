@@ -105,7 +105,7 @@ static void add(struct consequence *consequence, uint64_t n, const char *one, co
 static void say_lost(struct consequence *consequence, uint64_t repaired, uint64_t told)
 {
     add(consequence, repaired, "event came from the log", "events came from the log");
-    add(consequence, told, "gap told to clients", "gaps told to clients");
+    add(consequence, told, "gap reported to clients", "gaps reported to clients");
     if (repaired && !told)
         consequence->size +=
             (size_t)snprintf(consequence->text + consequence->size,
@@ -132,8 +132,8 @@ static void say_consequence(const struct monitor *monitor, enum verdict_part par
     if (part == VERDICT_BEHIND || part == VERDICT_OWED || part == VERDICT_MEMORY) {
         add(&consequence, now->fallen_behind - before->fallen_behind, "stream began to catch up",
             "streams began to catch up");
-        add(&consequence, now->queues_dropped - before->queues_dropped, "time all queues dropped",
-            "times all queues dropped");
+        add(&consequence, now->queues_dropped - before->queues_dropped, "drop of all queues",
+            "drops of all queues");
         add(&consequence, now->too_slow - before->too_slow, "stream ended as too slow",
             "streams ended as too slow");
     }

@@ -112,10 +112,10 @@ static void judge_death(const struct reading *reading, struct finding *finding)
     finding->over_ms = reading->back_ms;
     finding->weight = reading->back_ms ? 1 : 0; /* it is mentioned at the end */
     if (reading->back_ms)
-        find(finding, VERDICT_WARNING, "%s; it was started again, and was ready after %s.",
+        find(finding, VERDICT_WARNING, "%s; it was restarted, and was ready after %s.",
              reading->death, seconds(reading->back_ms - reading->death_ms).text);
     else
-        find(finding, VERDICT_WARNING, "%s; its successor is not ready yet.", reading->death);
+        find(finding, VERDICT_WARNING, "%s; it is being restarted.", reading->death);
 }
 
 static void judge_workers(const struct reading *reading, struct finding *finding)
@@ -130,7 +130,7 @@ static void judge_workers(const struct reading *reading, struct finding *finding
     if (down == 0)
         return;
     finding->weight = down;
-    find(finding, VERDICT_CRITICAL, "%u of %u workers %s down%s%s; started again within 5 s.", down,
+    find(finding, VERDICT_CRITICAL, "%u of %u workers %s down%s%s; restarted within 5 s.", down,
          reading->workers, is_or_are(down), is_recent ? ": " : "", is_recent ? reading->death : "");
 }
 
@@ -142,7 +142,7 @@ static void judge_intake(const struct reading *reading, struct finding *finding)
         judge_death(reading, finding);
     if (!reading->intake_is_up)
         find(finding, VERDICT_CRITICAL,
-             "The intake process is down: no worker hears Redis, and all read the log instead.");
+             "The intake process is down: the workers read the log instead.");
 }
 
 /* --- Redis --- */
@@ -162,8 +162,8 @@ static void judge_silence(const struct reading *reading, struct finding *finding
         find(finding, silent_ms >= VERY_SILENT_MS || deaf ? VERDICT_CRITICAL : VERDICT_WARNING,
              "Redis silent for %s: nothing comes in, nothing is written.", seconds(silent_ms).text);
     } else if (!died_lately(reading)) {
-        find(finding, VERDICT_CRITICAL, "Redis is away for %u of %u workers: they hear no events.",
-             deaf, reading->workers);
+        find(finding, VERDICT_CRITICAL,
+             "Redis is away for %u of %u workers: they receive no events.", deaf, reading->workers);
     }
 }
 
@@ -175,7 +175,7 @@ static void judge_slowness(const struct reading *reading, struct finding *findin
         return;
     finding->weight = us;
     find(finding, us > VERY_SLOW_US ? VERDICT_CRITICAL : VERDICT_WARNING,
-         "Redis answers slowly: PINGs took up to %s in the last %d s; more than %s is slow.",
+         "Redis answers slowly: PING took up to %s in the last %d s; more than %s is slow.",
          seconds(us / 1000).text, READING_LONG_S, seconds(SLOW_US / 1000).text);
 }
 
@@ -190,8 +190,8 @@ static const char *why_not_written(const struct health *health)
         {"OOM ", ": its memory is full. Raise maxmemory, or trim the log"},
         {"MISCONF ", ": it cannot save to its disk"},
         {"READONLY ", ": it is a replica"},
-        {"NOREPLICAS ", ": too few replicas are there"},
-        {"NOPERM ", ": its ACL does not let us"},
+        {"NOREPLICAS ", ": it has too few replicas"},
+        {"NOPERM ", ": its ACL does not permit it"},
     };
 
     for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
@@ -219,8 +219,8 @@ static void judge_health(const struct reading *reading, enum health_part part,
 static const char *words_of_keys(const struct reading *reading)
 {
     return strncmp(reading->health[HEALTH_KEYS].why, "no keys", strlen("no keys")) == 0
-               ? "An identity provider gives no keys, and never did: its tokens are refused"
-               : "An identity provider gives no keys: those that it gave last serve on";
+               ? "The keys of an identity provider were never received: its tokens are refused"
+               : "The keys of an identity provider cannot be fetched: the last ones stay in use";
 }
 
 /* --- clients --- */
@@ -265,7 +265,7 @@ static void judge_owed(const struct reading *reading, struct finding *finding)
     finding->weight = reading->owed_events;
     finding->began_ms = reading->now_ms - reading->owed_rising_ms;
     find(finding, VERDICT_WARNING,
-         "Clients are owed %s events, and more and more for %s: %s go out a second.",
+         "Clients are owed %s events, rising for %s; %s events a second go out.",
          count(reading->owed_events).text, seconds(reading->owed_rising_ms).text,
          count(reading->events_out == READING_UNKNOWN ? 0 : reading->events_out).text);
 }
@@ -276,12 +276,11 @@ static void judge_gaps(const struct reading *reading, struct finding *finding)
         return;
     finding->weight = reading->gaps_recent;
     finding->over_ms = reading->gap_ms;
-    find(
-        finding, VERDICT_WARNING,
-        "%s gap%s told to clients in the last 15 minutes (the last one: %s): those events are lost "
-        "to them.",
-        count(reading->gaps_recent).text, reading->gaps_recent == 1 ? " was" : "s were",
-        reading->gap_reason);
+    find(finding, VERDICT_WARNING,
+         "%s gap%s reported to clients in the last 15 minutes (the last one: %s): they miss those "
+         "events.",
+         count(reading->gaps_recent).text, reading->gaps_recent == 1 ? " was" : "s were",
+         reading->gap_reason);
 }
 
 static void judge_tokens(const struct reading *reading, struct finding *finding)
@@ -291,13 +290,13 @@ static void judge_tokens(const struct reading *reading, struct finding *finding)
     if (milli < REFUSED_MILLI)
         return;
     finding->weight = milli;
-    find(finding, VERDICT_WARNING, "%s tokens a second are refused, most as %s%s.",
+    find(finding, VERDICT_WARNING, "%s tokens a second are refused, most as %s%s",
          figure_count((double)milli / 1000).text, reading->token_fault,
-         strcmp(reading->token_fault, "expired") == 0 ? ": clients do not renew them"
+         strcmp(reading->token_fault, "expired") == 0 ? ": clients do not renew them."
          : strcmp(reading->token_fault, "unknown_key") == 0 ||
                  strcmp(reading->token_fault, "bad_signature") == 0
-             ? ": has a key been changed?"
-             : "");
+             ? ". Was a key changed?"
+             : ".");
 }
 
 static void judge_refusals(const struct reading *reading, struct finding *finding)
@@ -307,7 +306,7 @@ static void judge_refusals(const struct reading *reading, struct finding *findin
     if (milli < REFUSED_MILLI)
         return;
     finding->weight = milli;
-    find(finding, VERDICT_WARNING, "%s streams a second are refused, for a limit is reached.",
+    find(finding, VERDICT_WARNING, "%s streams a second are refused because of a limit.",
          figure_count((double)milli / 1000).text);
 }
 
@@ -325,7 +324,7 @@ static void judge_cpu(const struct reading *reading, struct finding *finding)
     finding->weight = milli;
     find(finding, milli >= VERY_BUSY_MILLI ? VERDICT_CRITICAL : VERDICT_WARNING,
          "%s uses %s of a core%s.", who, figure_percent((double)milli / 1000).text,
-         reading->busiest < reading->workers ? ": more workers, or machines, take their share"
+         reading->busiest < reading->workers ? ": more workers or machines would take their share"
                                              : "");
 }
 
@@ -366,7 +365,7 @@ static void judge_falling(const struct reading *reading, const struct reading_to
     if (fell == 0)
         return;
     finding->weight = fell;
-    find(finding, VERDICT_NOTE, "%s stream%s began to catch up, for %s owed too much.",
+    find(finding, VERDICT_NOTE, "%s stream%s began to catch up: %s owed too much.",
          count(fell).text, plural(fell), fell == 1 ? "it was" : "they were");
 }
 
@@ -378,8 +377,8 @@ static void judge_repairs(const struct reading *reading, const struct reading_to
     if (repaired == 0)
         return;
     finding->weight = repaired;
-    find(finding, VERDICT_NOTE, "%s event%s that were not heard came from the log.",
-         count(repaired).text, plural(repaired));
+    find(finding, VERDICT_NOTE, "%s missed event%s came from the log.", count(repaired).text,
+         plural(repaired));
 }
 
 void verdict_judge(enum verdict_part part, const struct reading *reading,
@@ -398,19 +397,17 @@ void verdict_judge(enum verdict_part part, const struct reading *reading,
         break;
     case VERDICT_STREAMS:
         judge_health(reading, HEALTH_STREAMS, VERDICT_CRITICAL,
-                     "Streams fail: the live channels are not heard, or the log is not read",
-                     ret_finding);
+                     "Streams fail: the live channels or the log cannot be read", ret_finding);
         break;
     case VERDICT_READS:
         judge_health(reading, HEALTH_READS, VERDICT_CRITICAL, "Reads of the API fail", ret_finding);
         break;
     case VERDICT_WRITES:
-        judge_health(reading, HEALTH_WRITES, VERDICT_CRITICAL, "Redis takes no writes",
-                     ret_finding);
+        judge_health(reading, HEALTH_WRITES, VERDICT_CRITICAL, "Redis refuses writes", ret_finding);
         break;
     case VERDICT_SHARDS:
         judge_health(reading, HEALTH_SHARDS, VERDICT_CRITICAL,
-                     "Some shards of the cluster are not heard", ret_finding);
+                     "Some shards of the cluster are not subscribed to", ret_finding);
         break;
     case VERDICT_BEHIND:
         judge_behind(reading, ret_finding);
@@ -438,7 +435,7 @@ void verdict_judge(enum verdict_part part, const struct reading *reading,
         break;
     case VERDICT_TASKS:
         judge_health(reading, HEALTH_TASKS, VERDICT_WARNING,
-                     "A task has waited for more than a minute: no worker runs, or too few",
+                     "A task has waited for more than a minute: no task worker runs, or too few",
                      ret_finding);
         break;
     case VERDICT_ARCHIVE:

@@ -242,8 +242,8 @@ static void tell_everybody(struct supervisor *supervisor)
         heritage_accept(&instance->heritage);
     note(supervisor, VERDICT_NOTE, "start",
          instance->has_predecessor ? "sluiced " SLUICE_VERSION
-                                     " took the place of another, which has told what was before."
-                                   : "sluiced " SLUICE_VERSION " began.");
+                                     " took over from another; earlier history is not available."
+                                   : "sluiced " SLUICE_VERSION " started.");
     start_notice_tell(&supervisor->notice, &facts);
 }
 

@@ -134,7 +134,7 @@ const tests = {
     for (let i = 3; i < 5; i++) await servers.post('ada', `quokka ${i}`, '--lang', 'ja');
     await visit.tells('6 posts in 15 min · 1 deleted');
     await visit.row('quokka 4').waitFor();
-    await until(async () => (await visit.page.locator('#languages').innerText()).replace(/\s+/g, ' ') === 'English 3 · 50% Japanese 2 · 33% not said 1 · 17%',
+    await until(async () => (await visit.page.locator('#languages').innerText()).replace(/\s+/g, ' ') === 'English 3 · 50% Japanese 2 · 33% unspecified 1 · 17%',
       'languages are counted, too');
     const { counts } = await (await fetch(`${servers.url}/v1/counts?rule=quokka&bucket=1s&since=-15m`, { headers: { Authorization: `Bearer ${token}` } })).json();
     assert.equal(counts.reduce((all, { posts }) => all + posts, 0), 6); // the server counts the same
@@ -218,14 +218,14 @@ const tests = {
     await servers.stopGateway();
     await visit.page.locator('#state[data-state=waiting]').waitFor();
     await visit.page.getByText(/No answer for \d+ s/).waitFor();
-    await until(async () => /in part|not known/.test(await row()), 'unknown is no zero');
+    await until(async () => /incomplete|unknown/.test(await row()), 'unknown is no zero');
     assert.equal(await visit.page.locator('.figure.is-old').count(), 1);
     for (let i = 1; i <= 7; i++) await servers.post('ada', `numbat ${i}.`);
     await servers.startGateway();
     await visit.page.evaluate(() => document.querySelector('#try-now').click()); // it may be gone
     await visit.tells('8 posts in 5 min');
     await visit.page.locator('#notice').waitFor({ state: 'hidden' });
-    assert.doesNotMatch(await table.textContent(), /in part|not known/);
+    assert.doesNotMatch(await table.textContent(), /incomplete|unknown/);
     await until(async () => await visit.row(/numbat \d\./).count() > 0, 'posts are shown again');
     assert.equal(await visit.page.locator('.row.note').count(), 0); // no gap was told
     visit.forgive(GONE);
@@ -239,7 +239,7 @@ const tests = {
     await visit.page.locator('#state[data-state=paused]').waitFor();
     for (let i = 1; i <= 3; i++) await servers.post('ada', `bilby ${i}.`);
     assert.equal(await visit.row('bilby').count(), 0);
-    await visit.page.getByRole('button', { name: 'Go on' }).click();
+    await visit.page.getByRole('button', { name: 'Resume' }).click();
     await visit.row('bilby 3.').waitFor();
     assert.equal(await visit.row('bilby').count(), 3);
     await visit.tells('3 posts in 15 min');
@@ -329,7 +329,7 @@ const tests = {
     await visit.ask('nobody', 'Shift+Enter');
     await until(async () => await visit.page.locator('.chip').count() === 4, 'four chips');
     await visit.ask('a fifth', 'Shift+Enter');
-    await visit.page.locator('#error-text', { hasText: 'Four questions at most' }).waitFor();
+    await visit.page.locator('#error-text', { hasText: 'At most four questions' }).waitFor();
     assert.match(visit.page.url(), /#a=dunnart&b=potoroo&c=dunnart\+OR\+potoroo&d=nobody&focus=d/);
     await visit.page.locator('#map canvas.top').focus();
     await visit.page.keyboard.press('2');
@@ -351,6 +351,12 @@ const tests = {
     await visit.page.locator('.chip [aria-pressed=true]', { hasText: '#kaluta' }).waitFor();
     assert.match(visit.page.url(), /#a=kaluta&b=%23kaluta&focus=b/);
     await isAccessible(visit.page);
+    await visit.page.locator('#rising button', { hasText: '#kaluta' }).waitFor();
+    await visit.page.getByRole('button', { name: 'API requests' }).click();
+    await visit.page.locator('pre', { hasText: 'window=1h' }).filter({ hasText: '/v1/stream/trends' }).waitFor();
+    await visit.page.locator('summary', { hasText: 'Rising as JSON' }).click();
+    const [hashtags] = JSON.parse(await visit.text('#json-rising')).filter((message) => message.of === 'hashtags');
+    assert.deepEqual(hashtags.terms.map(({ term, users }) => [term, users]), [['#kaluta', 2]]);
     await visit.close();
   },
 
@@ -536,7 +542,7 @@ const tests = {
 
   async 'the commands for a terminal work there'() {
     const visit = await Visit.listen("a=tea+%22it's+fine%22&range=15m");
-    await visit.page.getByRole('button', { name: 'The same by the API' }).click();
+    await visit.page.getByRole('button', { name: 'API requests' }).click();
     await isAccessible(visit.page);
     const { spawn } = await import('node:child_process');
     const before = (await servers.status()).metrics.sluice_streams;

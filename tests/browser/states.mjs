@@ -41,7 +41,7 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token,
       const visit = await Visit.listen('a=%28pademelon+OR+nobodys%29+lang%3Aen&b=rain&c=nobody&focus=a');
       await visit.row('a pademelon').locator('.text').click();
       await until(async () => await visit.row('a pademelon').locator('.why').textContent()
-        === 'a(pademelon OR nobodys) lang:en: by pademelon, lang:enbrain', 'it is said');
+        === 'a(pademelon OR nobodys) lang:en: matched by pademelon, lang:enbrain', 'it is said');
       await isAccessible(visit.page);
       await shoot(visit, 'why');
       await visit.close();
@@ -76,7 +76,7 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token,
       await shoot(visit, 'then');
       await until(async () => await visit.text('#skipped') === '+4 not shown', '60 of them come');
       await until(async () => await visit.row('a mulga parrot').count() === 60, '60 rows');
-      await visit.page.getByRole('button', { name: 'The same by the API' }).click();
+      await visit.page.getByRole('button', { name: 'API requests' }).click();
       for (const title of ['Posts', 'The chart', 'Languages']) await visit.page.locator('summary', { hasText: `${title} as JSON` }).click();
       await isAccessible(visit.page);
       const json = async (name) => JSON.parse(await visit.text(`#json-${name}`));
@@ -101,6 +101,59 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token,
         await shoot(visit, `finger-${fragment ? 'question' : 'first'}`);
         await visit.close();
       }
+    },
+
+    async 'on a phone a tap on the chart enlarges it, and another makes it small'() {
+      await servers.post('ada', 'a wongai');
+      const visit = await Visit.listen('a=wongai&range=5m', { viewport: { width: 390, height: 844 }, isPhone: true });
+      await visit.tells('1 post in 5 min');
+      const height = async () => (await visit.page.locator('#timeline canvas').boundingBox()).height;
+      assert.equal(await height(), 60);
+      await visit.page.locator('#timeline canvas').tap();
+      await until(async () => await height() > 300, 'it is large');
+      await isAccessible(visit.page);
+      await shoot(visit, 'finger-chart');
+      await visit.page.locator('#timeline canvas').tap();
+      await until(async () => await height() === 60, 'it is small');
+      assert.equal(await visit.page.locator('#brushed').isVisible(), false);
+      await visit.close();
+    },
+
+    async 'posts of the current minute count at once, also where a bucket has a minute'() {
+      const visit = await Visit.listen('a=warru&range=24h');
+      await visit.tells('0 posts in 24 h');
+      await servers.post('ada', 'a warru');
+      await visit.row('a warru').waitFor();
+      await visit.tells('1 post in 24 h');
+      await visit.shows('#rate', '1');
+      await visit.shows('#rate-unit', 'posts an hour');
+      await visit.close();
+    },
+
+    async 'a country alone is a question, live and for a part of the time'() {
+      const fay = await servers.sluice('user', 'add', 'fay');
+      const headers = { Authorization: `Bearer ${await servers.token('write', fay)}`, 'Content-Type': 'application/json' };
+      const place = { name: 'Suva', country: 'FJ', bbox: [178.4, -18.2, 178.5, -18.1] };
+      assert.equal((await fetch(`${servers.url}/v1/posts`, { method: 'POST', headers, body: JSON.stringify({ text: 'bula', place }) })).status, 201);
+      const visit = await Visit.listen('a=country%3AFJ&range=5m');
+      await visit.row('bula').waitFor();
+      await visit.tells('1 post in 5 min');
+      await visit.page.locator('#timeline canvas').focus();
+      for (let i = 0; i < 3; i++) await visit.page.keyboard.press('ArrowLeft');
+      await visit.page.locator('#nothing', { hasText: 'No posts in this period.' }).waitFor();
+      assert.equal(await visit.page.locator('#error').isVisible(), false);
+      await visit.close();
+    },
+
+    async 'what is probably wrong with a question is said while it is typed'() {
+      const visit = await Visit.listen('a=&range=5m');
+      await visit.page.locator('#question').fill('cat or dog');
+      await visit.page.locator('#estimate .warning', { hasText: /^Looked for as a word at character 5: cat \^or dog/ }).waitFor();
+      await isAccessible(visit.page);
+      await shoot(visit, 'warning');
+      await visit.page.locator('#question').fill('cat OR dog');
+      await visit.page.locator('#estimate .warning').waitFor({ state: 'detached' });
+      await visit.close();
     },
 
     async 'a link has what is seen of the map'() {
@@ -135,7 +188,7 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token,
       await field.fill(servers.expiredToken(55, '31')); // for five seconds more it is good
       await field.press('Enter');
       await heading(visit, 'This token has expired');
-      await visit.page.locator('#token-what', { hasText: 'With a new one everything goes on where it stopped.' }).waitFor();
+      await visit.page.locator('#token-what', { hasText: 'With a new token, the page continues where it stopped.' }).waitFor();
       await servers.post('ada', 'a quenda meanwhile');
       await isAccessible(visit.page);
       await shoot(visit, 'expired');
@@ -151,10 +204,10 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token,
       await servers.post('ada', 'a tammar before');
       await visit.row('a tammar before').waitFor();
       assert.equal(await servers.administer('POST', '/v1/revocations', { sub: '32', before: 'now' }), 201);
-      await heading(visit, 'This token was taken back');
+      await heading(visit, 'This token was revoked');
       await isAccessible(visit.page);
       await visit.page.reload(); // it is no better the second time
-      await heading(visit, 'This token was taken back');
+      await heading(visit, 'This token was revoked');
       await giveToken(visit, token());
       await visit.row('a tammar before').waitFor();
       visit.forgive(/status of 401|WebSocket connection to/);
@@ -165,18 +218,18 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token,
       const visit = await listenAs(await servers.token(undefined, '33'), 'a=euro&range=5m');
       await visit.tells('0 posts in 5 min');
       assert.equal(await servers.administer('DELETE', '/v1/connections?sub=33'), 200);
-      await visit.shows('#notice-text', 'This connection was ended by its owner or an operator. Nothing more is told until you connect again.');
-      assert.equal(await visit.text('#state-text'), 'Ended');
+      await visit.shows('#notice-text', 'This connection was ended by its owner or an operator. Nothing new is shown until you reconnect.');
+      assert.equal(await visit.text('#state-text'), 'Disconnected');
       assert.equal(await visit.page.locator('dialog[open]').count(), 0);
       await servers.post('ada', 'a euro meanwhile');
       await visit.ask('euro OR nobodys'); // what is asked for may change: it does not begin by itself
       await until(() => visit.page.url().includes('nobodys'), 'it is asked for');
       assert.equal((await servers.status()).metrics.sluice_streams, 0);
-      await visit.shows('#about', 'not known');
+      await visit.shows('#about', 'unknown');
       await visit.page.locator('#holes', { hasText: 'not connected' }).waitFor();
       await isAccessible(visit.page);
       await shoot(visit, 'ended');
-      await visit.page.getByRole('button', { name: 'Connect again' }).click();
+      await visit.page.getByRole('button', { name: 'Reconnect' }).click();
       await visit.row('a euro meanwhile').waitFor();
       await visit.page.locator('#notice').waitFor({ state: 'hidden' });
       await visit.close();
@@ -187,10 +240,10 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token,
         const visit = await Visit.listen('a=boodie&range=5m');
         await visit.tells('0 posts in 5 min');
         const other = await fetch(`${servers.url}/v1/stream/firehose`, { headers: { Authorization: `Bearer ${token()}` } });
-        await visit.page.locator('#notice-text', { hasText: /^A newer connection replaced this one\. Nothing more is told/ }).waitFor();
+        await visit.page.locator('#notice-text', { hasText: /^A newer connection replaced this one\. Nothing new is shown/ }).waitFor();
         assert.equal((await servers.status()).metrics.sluice_streams, 1);
         await servers.post('ada', 'a boodie meanwhile');
-        await visit.page.getByRole('button', { name: 'Connect again' }).click();
+        await visit.page.getByRole('button', { name: 'Reconnect' }).click();
         await visit.row('a boodie meanwhile').waitFor();
         assert.match(await other.text(), /"code":"replaced"/);
         await visit.close();
@@ -222,7 +275,7 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token,
       await visit.row('a bettong').waitFor();
       await visit.page.locator('#holes', { hasText: /^\d\d:\d\d:\d\d to \d\d:\d\d:\d\d no longer kept$/ }).waitFor();
       await visit.page.keyboard.press('t');
-      await visit.page.locator('#timeline-table td', { hasText: 'not known' }).first().waitFor();
+      await visit.page.locator('#timeline-table td', { hasText: 'unknown' }).first().waitFor();
       await visit.page.keyboard.press('t');
       await isAccessible(visit.page);
       await shoot(visit, 'gap');

@@ -42,11 +42,12 @@ export function statusTests({ Visit, servers, until, isAccessible, folder, token
       stalled.destroy();
       await visit.shows('#pipe-streams', '0');
       await until(async () => await visit.page.locator('#plots .line').count() >= 8, 'samples are drawn');
-      await incident(visit, 'began').waitFor();
-      await visit.page.getByText('The same as a table').click();
+      await incident(visit, 'started.').waitFor();
+      await visit.page.getByText('Show as a table').click();
       await until(async () => await visit.page.locator('#past-table tbody tr').count() === 15, 'a line a minute');
       await visit.page.getByText('Details', { exact: true }).click();
-      assert.equal(await visit.text('#kinds tr:nth-child(3) th'), 'firehose');
+      const kinds = Object.keys((await servers.status()).metrics.sluice_streams_by_kind).map((kind) => kind.split('/')[0]);
+      assert.deepEqual(await visit.page.locator('#kinds tbody th').allTextContents(), [...new Set(kinds), 'all']);
       await visit.page.getByText(/^Workers: 1 of 1 up$/).click();
       await visit.page.locator('#workers tbody tr').waitFor();
       assert.equal(await visit.page.evaluate(() => document.getAnimations().length), 0);
@@ -65,7 +66,7 @@ export function statusTests({ Visit, servers, until, isAccessible, folder, token
       assert.match(await moment.textContent(), /^\d\d?:\d\d:\d\d/);
       assert.equal(await visit.page.locator('.cross:not([hidden])').count(), 6);
       await visit.page.keyboard.press('Home');
-      assert.match(await said(), /nothing is known/);
+      assert.match(await said(), /no data/);
       await visit.page.keyboard.press('Escape');
       assert.equal(await moment.textContent(), 'now');
       await visit.page.locator('#plots .area').first().hover();
@@ -119,10 +120,12 @@ export function statusTests({ Visit, servers, until, isAccessible, folder, token
         const { scrollWidth, clientWidth } = await visit.page.evaluate(() => document.documentElement);
         assert.equal(scrollWidth, clientWidth, 'nothing sticks out');
       }
+      const cut = await visit.page.locator('#pipe small').evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent));
+      assert.deepEqual(cut, [], 'on a phone the notes are whole');
       const { bottom } = await row.evaluate((one) => ({ bottom: one.getBoundingClientRect().bottom + scrollY }));
       assert.ok(bottom < 844 * 1.25, `on a phone the culprit is near: ${bottom}`);
       stalled.destroy();
-      await visit.page.getByText('Everybody keeps up.').waitFor();
+      await visit.page.getByText('All streams keep up.').waitFor();
       await incident(visit, 'is behind, by').filter({ hasText: 'lasted' }).waitFor();
       await visit.close();
     },
@@ -130,7 +133,7 @@ export function statusTests({ Visit, servers, until, isAccessible, folder, token
     async 'a server that is away is not called well, and its numbers are marked as old'() {
       const visit = await open();
       await servers.stopGateway();
-      await visit.page.locator('#stale', { hasText: /No answer since .*: the numbers are of that time/ }).waitFor();
+      await visit.page.locator('#stale', { hasText: /No answer since .*\. The numbers below are from then\./ }).waitFor();
       assert.equal(await level(visit), 'unknown');
       assert.match(await visit.page.title(), /^\(\?\) No answer/);
       await isAccessible(visit.page);
@@ -138,7 +141,7 @@ export function statusTests({ Visit, servers, until, isAccessible, folder, token
       await servers.startGateway();
       await visit.isLive();
       assert.equal(await visit.page.locator('#stale').isVisible(), false);
-      await until(async () => await incident(visit, 'began').count() === 1, 'its successor has a past of its own');
+      await until(async () => await incident(visit, 'started.').count() === 1, 'its successor has a past of its own');
       visit.forgive(gone);
       await visit.close();
     },

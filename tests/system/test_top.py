@@ -126,10 +126,10 @@ def test_all_parts_fit_a_window_of_the_usual_size(gateway, terminal):
     screen = top.until(r"\x1b\[H(.*?)\x1b\[J")[1]
     lines = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", screen).replace("\r", "").split("\n")
     assert len(lines) <= 24 and max(map(len, lines)) <= 80, lines
-    for said in ("all well", "everybody keeps up", "worker ", "since the start"):
+    for said in ("all well", "all streams keep up", "worker ", "since the start"):
         assert any(said in line for line in lines), (said, lines)
     set_size(top.master, 24, 170)
-    top.until(r"all well[^\n]*everybody keeps up")  # beside it now
+    top.until(r"all well[^\n]*all streams keep up")  # beside it now
     for stream in streams:
         stream.close()
     top.press(b"q")
@@ -209,7 +209,7 @@ def test_reader_that_has_seen_enough_ends_it(gateway, cli_for):
 def test_once_prints_a_page(gateway, cli):
     page = cli.run("top", "--once", "--url", url(gateway), "--interval", "0.5")
     assert "\x1b" not in page and "all well" in page.splitlines()[0]
-    for said in ("events in     0 /s", "Redis", "memory", "everybody keeps up", "since the start"):
+    for said in ("events in     0 /s", "Redis", "memory", "all streams keep up", "since the start"):
         assert said in page
     worker = re.search(r"^0 +ready +[\d-]+.* 0$", page, re.M)
     assert worker, page

@@ -63,7 +63,7 @@ def test_a_frozen_redis_and_a_full_one(servers, redis):
     assert told["level"] == "critical" and told["end"] >= told["begin"]
 
     redis.client.config_set("maxmemory", 1)
-    named(gateway, "writes", "Redis takes no writes: its memory is full")
+    named(gateway, "writes", "Redis refuses writes: its memory is full")
     redis.client.config_set("maxmemory", 0)
     is_well(gateway)
     assert incident(gateway, "writes")["end"]
@@ -118,7 +118,7 @@ def test_what_the_parent_does_is_told(servers, redis):
     file = servers.folder / "sluiced.conf"
     file.write_text("")
     gateway = servers.gateway(redis, "--config", str(file))
-    assert incident(gateway, "start")["text"].endswith(" began.")
+    assert incident(gateway, "start")["text"].endswith(" started.")
     file.write_text("no such option\n")
     os.kill(gateway.pid, signal.SIGHUP)
     refused = eventually(lambda: incident(gateway, "reload"), "it is told")
@@ -127,4 +127,4 @@ def test_what_the_parent_does_is_told(servers, redis):
     successor = servers.successor(gateway)
     # Until it has taken over the port, the one before may be asked.
     eventually(lambda: len(found := status(successor)["incidents"]) == 1 and
-               "took the place of another" in found[0]["text"], "it is told, and nothing of the one before")
+               "took over from another" in found[0]["text"], "it is told, and nothing of the one before")

@@ -150,7 +150,7 @@ static void test_trouble_that_comes_back_is_one_incident(void **state)
     for (unsigned i = 0; i < 5; i++) {
         metric_set(worker(0), METRIC_SUBSCRIBED, 0);
         pass(1000);
-        expect(VERDICT_CRITICAL, "1 of 2 workers: they hear no events");
+        expect(VERDICT_CRITICAL, "1 of 2 workers: they receive no events");
         metric_set(worker(0), METRIC_SUBSCRIBED, 1);
         pass(4000);
         expect(VERDICT_OK, NULL);
@@ -194,7 +194,7 @@ static void test_a_worker_that_dies(void **state)
     expect(VERDICT_CRITICAL, "1 of 2 workers is down: Worker 1 ended by signal 9 (Killed)");
     set_workers(1);
     pass(1000);
-    expect(VERDICT_WARNING, "Worker 1 ended by signal 9 (Killed); it was started again");
+    expect(VERDICT_WARNING, "Worker 1 ended by signal 9 (Killed); it was restarted");
     pass(30000);
     expect(VERDICT_OK, NULL);
     incident = last_incident(1);
@@ -208,7 +208,7 @@ static void test_a_worker_that_is_back_at_once(void **state)
     (void)state;
     monitor_note_death(monitor, "the intake process", "with status 1", 0, START_MS + now_ms);
     pass(500);
-    expect(VERDICT_WARNING, "The intake process ended with status 1; it was started again");
+    expect(VERDICT_WARNING, "The intake process ended with status 1; it was restarted");
     metric_set(metrics_supervisor(board), METRIC_INTAKE_UP, 0);
     pass(500);
     expect(VERDICT_CRITICAL, "The intake process is down");
@@ -295,12 +295,12 @@ static void test_gaps_are_told_of_for_a_quarter_of_an_hour(void **state)
     pass(90000);
     metric_add(worker(0), METRIC_GAPS_TOLD_REDIS, 2);
     pass(500);
-    expect(VERDICT_WARNING, "2 gaps were told to clients in the last 15 minutes");
+    expect(VERDICT_WARNING, "2 gaps were reported to clients in the last 15 minutes");
     expect(VERDICT_WARNING, ": redis)");
     pass(14 * 60000);
     metric_add(worker(0), METRIC_GAPS_TOLD, 1);
     pass(2 * 60000);
-    expect(VERDICT_WARNING, "1 gap was told");
+    expect(VERDICT_WARNING, "1 gap was reported");
     pass(15 * 60000);
     expect(VERDICT_OK, NULL);
     last_incident(1);
@@ -313,7 +313,7 @@ static void test_refusals(void **state)
     metric_add(worker(0), METRIC_TOKENS_BAD_SIGNATURE, 30);
     metric_add(worker(0), METRIC_TOKENS_EXPIRED, 2);
     pass(1000);
-    expect(VERDICT_WARNING, "2 tokens a second are refused, most as bad_signature: has a key");
+    expect(VERDICT_WARNING, "2 tokens a second are refused, most as bad_signature. Was a key");
     pass(20000);
     expect(VERDICT_OK, NULL);
     assert_string_equal(last_incident(1).consequence, "32 tokens refused");
@@ -330,7 +330,7 @@ static void test_parts_that_fail_and_why_in_general(void **state)
                "shard 0: Redis at 10.0.0.1 says: OOM command not allowed", START_MS + 700);
     health_set(worker(0), HEALTH_TASKS, HEALTH_FAILING, "a task waits", START_MS + 100);
     pass(500);
-    expect(VERDICT_CRITICAL, "Redis takes no writes: its memory is full. Raise maxmemory");
+    expect(VERDICT_CRITICAL, "Redis refuses writes: its memory is full. Raise maxmemory");
     assert_int_equal(last_incident(2).began_ms, START_MS + 100);
     health_set(worker(0), HEALTH_WRITES, HEALTH_OK, NULL, START_MS + 900);
     pass(500);

@@ -189,6 +189,26 @@ static const char *page(const struct snapshots *snapshots, struct buffer *text)
     return text->data;
 }
 
+static void test_page_has_a_row_for_each_kind_of_stream(void **state)
+{
+    static const char text[] = "{\"now_ms\":1000,\"metrics\":{\"sluice_streams_by_kind\":{"
+                               "\"counts/sse\":2,\"trends/ndjson\":1,\"many/websocket\":4}}}";
+    struct snapshots snapshots = {.count = 0};
+    struct buffer shown = BUFFER_INIT;
+
+    (void)state;
+    assert_int_equal(add(&snapshots, text), 0);
+    page(&snapshots, &shown);
+    assert_non_null(strstr(
+        shown.data, "\ncounts                0          0          0          2          2\n"));
+    assert_non_null(strstr(
+        shown.data, "\ntrends                0          1          0          0          1\n"));
+    assert_non_null(strstr(
+        shown.data, "\nall                   4          1          0          2          7\n"));
+    buffer_done(&shown);
+    snapshots_done(&snapshots);
+}
+
 static void test_page_counts_an_event_once_though_each_worker_hears_it(void **state)
 {
     struct snapshots snapshots = {.count = 0};
@@ -201,8 +221,8 @@ static void test_page_counts_an_event_once_though_each_worker_hears_it(void **st
     assert_non_null(strstr(page(&snapshots, &text), "events in     20 /s"));
     assert_non_null(strstr(text.data, "matches       3 per event"));
     assert_non_null(strstr(text.data, "sluiced 1 at http://x, up 11 s, all well\n"));
-    assert_non_null(strstr(text.data, "nothing went wrong\n"));
-    assert_non_null(strstr(text.data, "everybody keeps up\n"));
+    assert_non_null(strstr(text.data, "no problems\n"));
+    assert_non_null(strstr(text.data, "all streams keep up\n"));
     buffer_clear(&text);
     top_view_print_line(&snapshots, &text);
     assert_non_null(strstr(buffer_str(&text), " events_in=20 "));
@@ -413,6 +433,7 @@ int main(void)
         cmocka_unit_test(test_server_that_was_started_anew_counts_from_its_first_snapshot),
         cmocka_unit_test(test_oldest_look_is_forgotten),
         cmocka_unit_test(test_quantile_is_of_what_has_been_counted_between),
+        cmocka_unit_test(test_page_has_a_row_for_each_kind_of_stream),
         cmocka_unit_test(test_page_counts_an_event_once_though_each_worker_hears_it),
         cmocka_unit_test(test_page_names_what_fails),
         cmocka_unit_test(test_verdict_is_folded_to_the_window),

@@ -18,7 +18,7 @@ export class Access {
       onToken();
     });
     $('#token-close').addEventListener('click', () => this.dialog.close());
-    $('#you').addEventListener('click', () => this.ask('Token', getToken() ? 'This one is in use, in this tab alone.' : ''));
+    $('#you').addEventListener('click', () => this.ask('Token', getToken() ? 'This token is in use, only in this tab.' : ''));
     $('#copy-token').addEventListener('click', ({ target }) => copyText(target, exportCommand(getToken())));
     $('#use-other').addEventListener('click', () => {
       this.dialog.close();
@@ -45,7 +45,7 @@ export class Access {
     const permitted = permittedStreams(getToken());
     if (permitted.length === 0 || permitted.includes(stream)) return true; // it does not say: the server will
     const [other] = permitted.filter((one) => one in OTHERS);
-    this.ask('This token does not permit that', `It has no scope stream:${stream}.`, other);
+    this.ask('This token does not permit this', `It has no scope stream:${stream}.`, other);
     return false;
   }
 }

@@ -55,11 +55,16 @@ export class Buckets {
     return Array.from(this.starts(from, to), (start) => this.told.get(start)).filter(Boolean);
   }
 
-  // What [from, to) brought, of the buckets that are known: { posts, deletes, known, unknown }.
+  // The end of what is known: that of the current bucket, if something is known of it.
+  get reach() {
+    return this.running ? this.running.start + this.bucketMs : this.end;
+  }
+
+  // What [from, to) brought, of the buckets that are known, also of the current one: { posts, deletes, known, unknown }.
   sum(from, to) {
     const all = { posts: 0, deletes: 0, known: 0, unknown: 0 };
     for (const start of this.starts(from, to)) {
-      const bucket = this.at(start);
+      const bucket = this.at(start) ?? (start === this.running?.start ? this.running : null);
       if (bucket) {
         all.posts += bucket.posts;
         all.deletes += bucket.deletes;

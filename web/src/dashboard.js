@@ -16,12 +16,13 @@ import { formatCount, formatSeconds } from './format.js';
 import { formerQuestion } from './former.js';
 import { Gaps, describeGap, describeHole } from './gaps.js';
 import { clockTime } from './ids.js';
+import { Hint } from './hint.js';
 import { listenToKeys } from './keys.js';
 import { WorldMap } from './map.js';
 import { countryName, languageName } from './names.js';
 import { boxTerm, boxesOf, countsPath, leaveOut, narrow, postsPath, requestOf, titleOf } from './question.js';
 import { Ranks } from './ranks.js';
-import { Rising, ruleOf } from './rising.js';
+import { Rising } from './rising.js';
 import { PageStreams } from './streams.js';
 import { startTheme } from './theme.js';
 import { Timeline } from './timeline.js';
@@ -37,7 +38,6 @@ const RENDER_MS = 500;
 const SOON_MS = 40;     // what is new to somebody who waits
 const IMPATIENT_MS = 1500;
 const FAR_MS = 120_000;
-const SURE = 5;       // a score of trends that is not chance
 const ENOUGH = 20;    // posts: a range with fewer of them grows
 const GROUPS = ['lang', 'country', 'cell'];
 const GROUP_REFRESH_MS = 2000;
@@ -92,10 +92,14 @@ function wanted() {
   const then = view.brush ? { bucket, ...between(view.brush) }
     : { bucket: GROUP_BUCKETS[view.range].bucket, since: `-${view.range}`, refresh_ms: String(GROUP_REFRESH_MS) };
   for (const by of GROUPS) add(by, countsPath(question, { by, ...(by === 'cell' ? { cell_degrees: String(map.cellDegrees) } : {}), ...then }));
-  if (!view.brush) add('rising', countsPath(question, { window: $('#window').value, of: 'hashtags,words', bucket: '10s', limit: '10' }, '/v1/stream/trends'));
+  if (!view.brush) add('rising', risingPath());
   add('posts', postsPath(question, view.brush ? { ...between(view.brush), max: String(THEN) }
     : { last: String(HISTORY), max_rate: $('#pace').value }));
   return paths;
+}
+
+function risingPath() {
+  return countsPath(view.question ?? '', { window: $('#window').value, of: 'hashtags,words', bucket: '10s', limit: '10' }, '/v1/stream/trends');
 }
 
 function reconcile() {
@@ -139,7 +143,7 @@ function bucketMsOf(path) {
 function take(role, channel, message) {
   if (GROUPS.includes(role)) hasNewGroups = true;
   if (message.type === 'counts') takeCounts(channel, message);
-  else if (message.type === 'trends') showExamples(rising.take(message));
+  else if (message.type === 'trends') hint.suggest(rising.take(message));
   else if (message.type === 'gap') takeGap(role, message);
   else if (message.type === 'post' || message.type === 'delete') return feed.add(message); // which shows them by itself
   else if (message.type === 'skipped') return put($('#skipped'), `+${formatCount(message.events)} not shown`);
@@ -187,7 +191,7 @@ function ask(text, isBeside) {
   const same = view.questions.indexOf(question);
   if (isBeside) {
     if (!view.add(question)) {
-      asking.say('Four questions at most: remove one first.');
+      asking.say('At most four questions can be compared. Remove one first.');
       return;
     }
   } else if (same >= 0 && same !== view.focus) {
@@ -196,7 +200,7 @@ function ask(text, isBeside) {
     view.question = question;
   }
   asking.clear();
-  closeHint();
+  hint.close();
   announce(`Showing ${titleOf(view.question)}`);
   changed();
 }
@@ -230,7 +234,7 @@ function placeBrush() {
 function pause(isOn) {
   isPaused = isOn;
   $('#pause').setAttribute('aria-pressed', String(isOn));
-  put($('#pause'), isOn ? 'Go on' : 'Pause');
+  put($('#pause'), isOn ? 'Resume' : 'Pause');
   reconcile();
   renderState();
 }
@@ -264,11 +268,13 @@ function showDrawer() {
   const { bucket } = RANGES[view.range];
   const time = view.brush ? between(view.brush) : { since: `-${view.range}` };
   const path = (by, more = {}) => countsPath(view.question ?? '', { ...(by ? { by } : {}), bucket, ...more, ...time });
+  const trendsPath = view.brush ? null : risingPath();
   const posts = { ...(view.brush ? between(view.brush) : {}), max_rate: $('#pace').value };
   openDrawer([{ title: 'Posts', name: 'posts', path: postsPath(view.question ?? '', posts), isEvents: true, read: () => feed.shown() },
     { title: 'The chart', name: 'chart', path: path(), read: readChart },
     { title: 'Languages', name: 'lang', path: path('lang'), read: () => readGroups('lang') },
     { title: 'Countries', name: 'country', path: path('country'), read: () => readGroups('country') },
+    { title: 'Rising', name: 'rising', path: trendsPath, read: () => rising.shown },
     { title: 'The map', name: 'cell', path: path('cell', { cell_degrees: String(map.cellDegrees) }), read: () => readGroups('cell') }]
     .filter((panel) => panel.path));
 }
@@ -312,7 +318,7 @@ const feed = new Feed({
     put($('#fonts'), `Your system has no font for ${[...missing.keys()].join(', ')}: ${[...new Set(missing.values())].join(', ')}`);
   },
 });
-const timeline = new Timeline($('#timeline'), { onBrush: brush, onPoint: (ms) => { pointed = ms; renderPoint(); } });
+const timeline = new Timeline($('#timeline'), { onBrush: brush, onTap: () => $('.flow').classList.toggle('is-large'), onPoint: (ms) => { pointed = ms; renderPoint(); } });
 const map = new WorldMap($('#map'), {
   onBox: (box, isBeside) => {
     announce(`In the box ${box.join(', ')}`);
@@ -320,6 +326,7 @@ const map = new WorldMap($('#map'), {
   },
   onZoom: () => changed(),
 });
+const hint = new Hint((question) => asking.check(question, false));
 const rising = new Rising((term) => asking.check(term, true));
 const languages = new Ranks($('#languages'), { nameOf: languageName, unknown: 'und', onPick: (key, isBeside) => pick(`lang:${key}`, isBeside) });
 const countries = new Ranks($('#countries'), { nameOf: countryName, unknown: 'none', onPick: (key, isBeside) => pick(`country:${key}`, isBeside) });
@@ -354,8 +361,8 @@ function holesOf(channel, { from, to }) {
 function wordsOfHole(channel, { from, to }) {
   const told = gaps.wordsAt(from, to);
   if (told) return told;
-  if (to > channel.buckets.end) return { live: 'nothing was told', ended: 'not connected' }[streams.state.name] ?? 'no answer from the server';
-  return channel.isCaughtUp ? 'not known' : 'reading …';
+  if (to > channel.buckets.end) return { live: 'nothing received', ended: 'not connected' }[streams.state.name] ?? 'no answer from the server';
+  return channel.isCaughtUp ? 'unknown' : 'loading …';
 }
 
 function render() {
@@ -390,7 +397,7 @@ function renderPoint() {
   const texts = pointed === null ? [] : view.slots.map((slot) => {
     const buckets = open.get(LETTERS[slot])?.buckets;
     const bucket = buckets?.at(Math.floor(pointed / buckets.bucketMs) * buckets.bucketMs);
-    return `${LETTERS[slot]} ${bucket ? formatRate((bucket.posts * 1000) / buckets.bucketMs) : 'not known'}`;
+    return `${LETTERS[slot]} ${bucket ? formatRate((bucket.posts * 1000) / buckets.bucketMs) : 'unknown'}`;
   });
   put($('#point'), pointed === null ? '' : `${clockTime(pointed)}   ${texts.join('   ')}`);
 }
@@ -412,7 +419,7 @@ function steadyRate(buckets, from, to) {
   if (perSecond === null || perSecond >= 5) return perSecond;
   const minute = buckets.rate(Math.max(from, end - 60_000), end);
   if (minute >= 5) return perSecond;
-  return minute * 60 >= 3 ? minute : buckets.rate(from, end);
+  return minute * 60 >= 3 ? minute : buckets.rate(from, buckets.reach);
 }
 
 function rateInWords(perSecond) {
@@ -437,23 +444,24 @@ function renderNumbers(channel, time) {
 }
 
 function aboutText(channel, { from, to }, isOld) {
-  if (!channel) return view.question !== null && requestOf(view.question).stream === 'home' ? 'Home: posts, without counts' : '';
+  if (!channel) return view.question !== null && requestOf(view.question).stream === 'home' ? 'Home streams have posts, but no counts' : '';
   const { buckets } = channel;
   if (isOld) return `as of ${clockTime(buckets.end)}, ${Math.round((clock.now() - buckets.end) / 1000)} s ago`;
-  const { posts, deletes, known, unknown } = buckets.sum(from, Math.min(to, buckets.end));
-  if (known === 0) return streams.state.name === 'live' && !channel.isCaughtUp ? 'reading the past …' : 'not known';
+  const end = view.brush ? Math.min(to, buckets.end) : buckets.reach;
+  const { posts, deletes, known, unknown } = buckets.sum(from, end);
+  if (known === 0) return streams.state.name === 'live' && !channel.isCaughtUp ? 'loading the past …' : 'unknown';
   const parts = [];
   const quiet = view.brush || posts >= ENOUGH || !buckets.lastPost ? 0 : clock.now() - buckets.lastPost;
   if (quiet > FAR_MS) parts.push(`last one ${formatSeconds(quiet / 1000)} ago`);
   const all = open.get('all') ?? open.get(LETTERS[view.questions.indexOf('')]);
   if (all && all !== channel) {
-    const of = all.buckets.sum(from, Math.min(to, buckets.end, all.buckets.end)).posts;
+    const of = all.buckets.sum(from, Math.min(end, all.buckets.reach)).posts;
     if (of > 0) parts.push(`${(posts / of).toLocaleString(undefined, { style: 'percent', maximumFractionDigits: 1 })} of all`);
   }
   const span = view.brush ? '' : ` in ${RANGES[view.range].words}`;
-  parts.push(`${formatCount(posts)} ${posts === 1 ? 'post' : 'posts'}${span}${unknown > 0 && known > 0 && channel.isCaughtUp ? ', of what is known' : ''}`);
+  parts.push(`${formatCount(posts)} ${posts === 1 ? 'post' : 'posts'}${span}${unknown > 0 && known > 0 && channel.isCaughtUp ? ' (incomplete)' : ''}`);
   if (deletes > 0) parts.push(`${formatCount(deletes)} deleted`);
-  if (!channel.isCaughtUp && !view.brush?.isPast) parts.push('reading the past …');
+  if (!channel.isCaughtUp && !view.brush?.isPast) parts.push('loading the past …');
   return parts.join(' · ');
 }
 
@@ -500,9 +508,9 @@ const isEnded = ({ name, error }) => name === 'ended' && ['replaced', 'ended', '
 function showEnd(error) {
   if (isEnded(streams.state)) return announce(reasonOf(streams.state));
   const isExpiredNow = error.code === 'token_expired' || isExpired(getToken());
-  const [title, what] = isExpiredNow ? ['This token has expired', 'With a new one everything goes on where it stopped.']
-    : error.code === 'token_revoked' ? ['This token was taken back', 'It is of no use any more. With another one everything goes on where it stopped.']
-      : [error.status === 403 ? 'This token does not permit that' : 'This token is not accepted', sentence(error.reason)];
+  const [title, what] = isExpiredNow ? ['This token has expired', 'With a new token, the page continues where it stopped.']
+    : error.code === 'token_revoked' ? ['This token was revoked', 'With another token, the page continues where it stopped.']
+      : [error.status === 403 ? 'This token does not permit this' : 'This token is not accepted', sentence(error.reason)];
   const [other] = error.status === 403 ? permittedStreams(getToken()) : [];
   access.ask(title, what, other);
   return announce(what);
@@ -523,36 +531,36 @@ function renderState() {
   const text = {
     idle: 'Not connected',
     connecting: 'Connecting',
-    live: isSilent ? `No counts for ${away} s` : isReading ? 'Reading the past' : 'Live',
+    live: isSilent ? `No counts for ${away} s` : isReading ? 'Loading the past' : 'Live',
     waiting: nextTry(),
-    ended: isEnded(streams.state) ? 'Ended' : 'Refused',
+    ended: isEnded(streams.state) ? 'Disconnected' : 'Refused',
   }[name];
   $('#state').dataset.state = isPaused ? 'paused' : isSilent ? 'waiting' : name;
   put($('#state-text'), isPaused ? 'Paused' : text);
   // From one try to the next the notice stays: what comes and goes cannot be read or clicked.
   if (name !== 'connecting') $('#notice').hidden = name !== 'waiting' && !isSilent && !isEnded(streams.state);
   $('#try-now').hidden = isSilent;
-  put($('#try-now'), name === 'ended' ? 'Connect again' : 'Try now');
+  put($('#try-now'), name === 'ended' ? 'Reconnect' : 'Try now');
   const isAnswered = Boolean(streams.state.error?.code); // it has said why
-  if (isEnded(streams.state)) put($('#notice-text'), `${reasonOf(streams.state)} Nothing more is told until you connect again.`);
+  if (isEnded(streams.state)) put($('#notice-text'), `${reasonOf(streams.state)} Nothing new is shown until you reconnect.`);
   else if (name === 'waiting') put($('#notice-text'), `${reasonOf(streams.state)}${away === null || isAnswered ? '' : ` No answer for ${away} s.`} ${nextTry()}.`);
-  else if (isSilent) put($('#notice-text'), `The server is there, but has told nothing for ${away} s.`);
+  else if (isSilent) put($('#notice-text'), `Connected, but no counts have arrived for ${away} s.`);
 }
 
 // What stands where there are no posts.
-function renderNothing(channel, { from, to }) {
+function renderNothing(channel, { from }) {
   $('#nothing').hidden = !$('#feed').hidden;
   if ($('#nothing').hidden) return;
-  put($('#nothing'), nothingText(channel, from, to));
-  askObstacles(channel, from, to);
+  put($('#nothing'), nothingText(channel, from));
+  askObstacles(channel, from);
 }
 
 let obstructed = null; // the question whose obstacles are shown
 
 // What brings nothing may do so for one item of it.
-async function askObstacles(channel, from, to) {
+async function askObstacles(channel, from) {
   const { question } = view;
-  const isNone = question && channel?.isCaughtUp && !view.brush && channel.buckets.sum(from, to).posts === 0;
+  const isNone = question && channel?.isCaughtUp && !view.brush && channel.buckets.sum(from, channel.buckets.reach).posts === 0;
   if (!isNone) {
     $('#obstacles').hidden = true;
     obstructed = null;
@@ -572,16 +580,16 @@ async function askObstacles(channel, from, to) {
   $('#obstacles').hidden = buttons.length === 0;
 }
 
-function nothingText(channel, from, to) {
-  if (!getToken()) return 'A token first.';
-  if (view.question === null) return 'Type what to look for, and Enter.';
-  if (view.brush) return open.get('posts')?.isComplete ? 'No posts then.' : 'Reading …';
-  if (!channel || !channel.isCaughtUp) return streams.state.name === 'live' ? 'Reading …' : '';
-  const { posts, unknown } = channel.buckets.sum(from, Math.min(to, channel.buckets.end));
+function nothingText(channel, from) {
+  if (!getToken()) return 'Enter a token to begin.';
+  if (view.question === null) return 'Type what to look for and press Enter.';
+  if (view.brush) return open.get('posts')?.isComplete ? 'No posts in this period.' : 'Loading …';
+  if (!channel || !channel.isCaughtUp) return streams.state.name === 'live' ? 'Loading …' : '';
+  const { posts, unknown } = channel.buckets.sum(from, channel.buckets.reach);
   const { words } = RANGES[view.range];
-  if (posts > 0) return 'Posts appear here as they happen.';
-  if (view.question === '') return `Nothing was posted in ${words}${unknown > 0 ? ', as far as is known' : ''}. One of your own: sluice post --user NAME 'Good morning'`;
-  return `0 in ${words}. Posts appear here as they happen.`;
+  if (posts > 0) return 'New posts appear here.';
+  if (view.question === '') return `No posts in ${words}${unknown > 0 ? ' (incomplete)' : ''}. To write one: sluice post --user NAME 'Good morning'`;
+  return `No matching posts in ${words}. New posts appear here.`;
 }
 
 // What is rare is looked for further back, until there is enough of it.
@@ -599,39 +607,13 @@ function grow(channel, { from, to }) {
 async function explain(event, place) {
   const parts = await why(streams, view.slots.map((slot) => [LETTERS[slot], view.questions[slot]]), event);
   place.replaceChildren(...parts.map(({ letter, question, terms }) => make('span', {}, make(`span.swatch.line-${letter}`, {}, letter),
-    make('bdi', {}, terms.length > 0 ? `${titleOf(question)}: by ${terms.map(titleOf).join(', ')}` : titleOf(question)))));
+    make('bdi', {}, terms.length > 0 ? `${titleOf(question)}: matched by ${terms.map(titleOf).join(', ')}` : titleOf(question)))));
 }
 
 // Of what is typed, and not yet asked for.
 function showThose(events) {
   $('#examples').hidden = events.length === 0;
   $('#examples-rows').replaceChildren(...events.filter(({ post }) => post?.text).map(postRow));
-}
-
-function closeHint() {
-  $('#hint').hidden = true;
-}
-
-const HINT_KEY = 'sluice.hint';
-
-// Of what rises, as far as that is known.
-function showExamples(terms) {
-  const texts = [...terms.filter(({ score }) => score >= SURE).map(({ term }) => ruleOf(term)), 'coffee', '#rain'].slice(0, 2);
-  const example = (text) => {
-    const button = make('button.quiet', { type: 'button' }, text);
-    button.addEventListener('click', () => asking.check(text, false));
-    return button;
-  };
-  const words = texts.join();
-  if ($('#hint').dataset.words === words) return;
-  $('#hint').dataset.words = words;
-  $('#hint-text').replaceChildren('Live stream of everything posted here. Try: ', ...[...texts, 'lang:ja'].map(example), ' or draw a box.');
-}
-
-function showHint() {
-  if (localStorage.getItem(HINT_KEY) || location.hash) return;
-  showExamples([]);
-  $('#hint').hidden = false;
 }
 
 // --- the page ---
@@ -642,10 +624,6 @@ $('#code').addEventListener('click', showDrawer);
 $('#help').addEventListener('click', () => $('#keys').showModal());
 $('#as-table').addEventListener('click', toggleTable);
 $('#back-to-live').addEventListener('click', () => brush(null));
-$('#hint-close').addEventListener('click', () => {
-  localStorage.setItem(HINT_KEY, 'closed');
-  closeHint();
-});
 $('#ranges').addEventListener('change', ({ target }) => {
   isGrowing = false;
   view.range = target.value;
@@ -675,11 +653,11 @@ function begin() {
   placeBrush();
   map.shown = view.map;
   if (isFormer) history.replaceState(null, '', `${location.pathname}${location.search}#${view.fragment}`);
-  showHint();
+  hint.open();
   const [stream] = permittedStreams(getToken());
   if (!isAsked && stream && stream !== 'firehose') view.question = null;
   changedQuietly();
-  if (!getToken()) access.ask('A token first', 'scripts/run prints an address that brings one.');
+  if (!getToken()) access.ask('Token required', 'scripts/run prints an address that contains one.');
   else if (view.question === null) access.permits('firehose');
   connect();
 }

@@ -28,9 +28,9 @@ function data(title, name, read) {
 export function openDrawer(panels) {
   const parts = panels.flatMap(({ title, name, path, isEvents, read }, i) => {
     const request = splitPath(path);
-    return [...(isEvents ? command(`${title}, by sluice tail`, 'tail', tailCommand(location.origin, request)) : []),
-      ...command(`${title}, by curl`, i === 0 ? 'curl' : `curl-${i}`, curlCommand(location.origin, request)), data(title, name, read)];
+    return [...(isEvents ? command(`${title} with sluice tail`, 'tail', tailCommand(location.origin, request)) : []),
+      ...command(`${title} with curl`, i === 0 ? 'curl' : `curl-${i}`, curlCommand(location.origin, request)), data(title, name, read)];
   });
-  $('#drawer-commands').replaceChildren(make('p.about', {}, 'With the token in $TOKEN:'), ...parts);
+  $('#drawer-commands').replaceChildren(make('p.about', {}, 'These commands expect a token in $TOKEN.'), ...parts);
   $('#drawer').showModal();
 }

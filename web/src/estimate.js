@@ -8,6 +8,7 @@ import { getToken } from './token.js';
 
 const SINCE = '-10m';
 const CALM_MS = 250; // without a key
+const SAID = ['nothing_matches', 'part_brings_nothing', 'wide_rule']; // by the numbers; the page has a limited rate
 
 // The body for POST /v1/filters/estimate; null: it is not estimated.
 export function estimateBody(question) {
@@ -77,9 +78,12 @@ export class Estimating {
       return;
     }
     this.onGood();
+    const { examples = [] } = answer.estimate;
+    const warnings = (answer.estimate.warnings ?? []).filter(({ code }) => !SAID.includes(code));
     const { line, parts } = describe(answer.estimate);
-    this.line.replaceChildren(line, ...parts.map(({ text: part, isNone }) => make(isNone ? 'span.part.is-none' : 'span.part', {}, isNone ? `${part} (!)` : part)));
+    this.line.replaceChildren(line, ...parts.map(({ text: part, isNone }) => make(isNone ? 'span.part.is-none' : 'span.part', {}, isNone ? `${part} (!)` : part)),
+      ...warnings.map(({ message }) => make('span.warning', {}, `${message[0].toUpperCase()}${message.slice(1)}.`)));
     this.line.hidden = false;
-    this.onExamples(answer.estimate.examples ?? []);
+    this.onExamples(examples);
   }
 }

@@ -213,7 +213,7 @@ export class Feed {
   renderNewer() {
     const waits = this.batch.length > 0 && this.isRead();
     this.newer.hidden = !waits;
-    if (waits) this.newer.textContent = `${this.batch.length}${this.batch.length >= KEPT ? ' or more' : ''} new`;
+    if (waits) this.newer.textContent = `${this.batch.length}${this.batch.length >= KEPT ? '+' : ''} new`;
   }
 }
 

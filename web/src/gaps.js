@@ -6,10 +6,10 @@ const KEPT = 100;
 
 const WHY = {
   retention: { sentence: 'they are no longer kept', words: 'no longer kept' },
-  rewound: { sentence: 'a failover of Redis lost them', words: 'lost in a failover of Redis' },
-  redis: { sentence: 'they cannot be read', words: 'cannot be read' },
+  rewound: { sentence: 'they were lost in a failover of Redis', words: 'lost in a failover of Redis' },
+  redis: { sentence: 'the log cannot be read', words: 'log cannot be read' },
   unlogged: { sentence: 'they were published without the log', words: 'published without the log' },
-  late: { sentence: 'a shard is late', words: 'a shard is late' },
+  late: { sentence: 'they came late, from a shard that was behind', words: 'late events of a shard' },
 };
 
 export function describeGap({ from, to, reason }) {

@@ -14,5 +14,5 @@ const names = (type) => {
 const language = names('language');
 const country = names('region');
 
-export const languageName = (tag) => (tag === 'und' ? 'not said' : language(tag));
+export const languageName = (tag) => (tag === 'und' ? 'unspecified' : language(tag));
 export const countryName = (code) => (code === 'none' ? 'no country' : country(code));

@@ -156,7 +156,7 @@ export class Plots {
     this.moment.textContent = this.at === null ? 'now' : time;
     this.moment.setAttribute('aria-valuemax', String(Math.max(0, this.slots.length - 1)));
     this.moment.setAttribute('aria-valuenow', String(Math.max(0, at)));
-    this.moment.setAttribute('aria-valuetext', `${time}: ${slot?.isUnknown ? 'nothing is known' : said.join('; ')}`);
+    this.moment.setAttribute('aria-valuetext', `${time}: ${slot?.isUnknown ? 'no data' : said.join('; ')}`);
   }
 
   show(slots, incidents) {

@@ -52,6 +52,11 @@ export class Rising {
     this.reveal(false);
   }
 
+  // The terms as the server sent them.
+  get shown() {
+    return [...this.told.values()];
+  }
+
   // It is there when there is something to tell.
   reveal(isThere) {
     $('#rising-block').hidden = !isThere;
@@ -65,11 +70,11 @@ export class Rising {
     const terms = mergeTerms([...this.told.values()].map((one) => one.terms));
     const focused = document.activeElement?.dataset?.term;
     this.list.replaceChildren(...terms.map((term) => make('li', {}, make('button.rank', { type: 'button', 'data-term': term.term,
-      title: `${term.users} people in ${term.posts} posts; ${term.before} people before` },
+      title: `${term.users} people in ${term.posts} posts; before: ${term.before} people` },
     make('bdi.name', {}, term.term), line(term.past), make('span.part', {}, `${term.users.toLocaleString()} · ${formatFactor(term)}`)))));
     if (focused) [...this.list.querySelectorAll('button')].find(({ dataset }) => dataset.term === focused)?.focus({ preventScroll: true });
     const isWhole = [...this.told.values()].every(({ complete }) => complete);
-    $('#rising-about').textContent = terms.length === 0 ? 'Nothing rises.' : isWhole ? '' : 'The log does not reach back two windows yet.';
+    $('#rising-about').textContent = terms.length === 0 ? 'Nothing is rising.' : isWhole ? '' : 'Incomplete: the log does not reach back two periods yet.';
     return terms;
   }
 }

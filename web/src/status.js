@@ -1,5 +1,5 @@
-// status.js - the page at /status: the server's verdict, the way of an event, the last 15 minutes,
-// what happened, and who is behind. Asked once a second; each answer brings what is new.
+// status.js - the page at /status: the server's verdict, the path of an event, the last 15 minutes,
+// what happened, and which streams are behind. It asks once a second, and each answer has what is new.
 
 import { $, announce, make } from './dom.js';
 import { formatBound, formatBytes, formatCount, formatRatio, formatSeconds } from './format.js';
@@ -19,39 +19,39 @@ const MINUTE_S = 60;
 const INCIDENTS_SHOWN = 8;
 const LATE_KEPT = 60; // lags of a stream that is behind
 
-const STREAMS = ['filter', 'sample', 'firehose', 'home', 'counts', 'many'];
+const STREAMS = ['filter', 'sample', 'firehose', 'home', 'counts', 'trends', 'many'];
 const TRANSPORTS = ['websocket', 'ndjson', 'delimited', 'sse'];
 const TIMES = {
-  'sluice_match_seconds': 'Matching an event',
-  'sluice_delivery_seconds': 'From Redis to a socket',
-  'sluice_redis_round_trip_seconds': 'Redis, round trip',
+  'sluice_match_seconds': 'Match an event',
+  'sluice_delivery_seconds': 'Redis to socket',
+  'sluice_redis_round_trip_seconds': 'Redis round trip',
 };
 
-// What should not happen, or not often: family, labels (all but those listed) and words for it.
+// Problems: the metric, its name, and labels that are normal.
 const LOSSES = [
   ['sluice_disconnects_total', 'Streams ended', ['draining', 'token_expired', 'complete']],
   ['sluice_broken_connections_total', 'Connections broken'],
-  ['sluice_streams_refused_total', 'Streams refused, limit of the'],
+  ['sluice_streams_refused_total', 'Streams refused, limit'],
   ['sluice_tokens_refused_total', 'Tokens refused'],
   ['sluice_handshakes_dropped_total', 'Handshakes dropped'],
-  ['sluice_accept_exhausted_total', 'Connections closed for lack of descriptors'],
+  ['sluice_accept_exhausted_total', 'Connections closed: out of file descriptors'],
   ['sluice_events_refused_total', 'Events refused'],
-  ['sluice_event_gaps_total', 'Gaps between events'],
-  ['sluice_gaps_told_total', 'Gaps told to clients'],
-  ['sluice_redis_subscriptions_lost_total', 'Subscriptions to Redis lost'],
-  ['sluice_redis_master_moves_total', 'Moves to another Redis, as sentinels said'],
-  ['sluice_log_read_failures_total', 'Log batches not read'],
-  ['sluice_event_bytes_exceeded_total', 'Times that all queues together were too long'],
+  ['sluice_event_gaps_total', 'Gaps in the events'],
+  ['sluice_gaps_told_total', 'Gaps reported to clients'],
+  ['sluice_redis_subscriptions_lost_total', 'Redis subscriptions lost'],
+  ['sluice_redis_master_moves_total', 'Failovers to another Redis (Sentinel)'],
+  ['sluice_log_read_failures_total', 'Failed reads of the log'],
+  ['sluice_event_bytes_exceeded_total', 'All queues dropped: over max-shared-bytes'],
   ['sluice_tasks_dead', 'Dead letters'],
-  ['sluice_worker_restarts_total', 'Workers started again'],
-  ['sluice_worker_hangs_total', 'Workers killed because they hung'],
-  ['sluice_intake_restarts_total', 'Intake process started again'],
-  ['sluice_task_runner_restarts_total', 'Process that runs tasks started again'],
-  ['sluice_key_fetcher_restarts_total', 'Process that fetches keys started again'],
-  ['sluice_private_redis_restarts_total', 'Private Redis started again'],
+  ['sluice_worker_restarts_total', 'Workers restarted'],
+  ['sluice_worker_hangs_total', 'Workers killed: not responding'],
+  ['sluice_intake_restarts_total', 'Intake process restarted'],
+  ['sluice_task_runner_restarts_total', 'Task process restarted'],
+  ['sluice_key_fetcher_restarts_total', 'Key fetcher restarted'],
+  ['sluice_private_redis_restarts_total', 'Private Redis restarted'],
 ];
 
-const LEVELS = { ok: 'All is well', warning: 'Warning', critical: 'Critical', note: 'Note', unknown: 'Not known' };
+const LEVELS = { ok: 'All is well', warning: 'Warning', critical: 'Critical', note: 'Note', unknown: 'Unknown' };
 const SIGNS = {
   ok: 'M2.5 8.5 6.5 12.5 13.5 4',
   note: 'M8 7v5M8 4v.01',
@@ -60,7 +60,7 @@ const SIGNS = {
   unknown: 'M6 6c0-3 4-3 4-.5C10 7.5 8 7.5 8 9.5M8 12v.01',
 };
 
-// Of the way of an event: what it is called, which parts of the verdict are about it, which line it draws.
+// The path of an event: the title of each step, the parts of the verdict about it, and the member of a sample that it draws.
 const STEPS = {
   redis: { title: 'Redis', codes: ['redis_silent', 'redis_slow', 'reads', 'writes', 'archive', 'tasks'], field: 'redis_us' },
   in: { title: 'In', codes: ['streams', 'shards', 'intake', 'gaps'], field: 'events_in' },
@@ -78,7 +78,7 @@ const ofThousandths = (value) => value / 1000;
 const PLOTS = [
   { title: 'In', lines: [{ label: 'in', field: 'events_in' }], format: perSecond },
   { title: 'Out', lines: [{ label: 'out', field: 'events_out' }], format: perSecond },
-  { title: 'Lag', lines: [{ label: 'worst', field: 'lag_ms', of: ofThousandths }, { label: '99 %', field: 'delivery_p99_us', of: ofMicroseconds }],
+  { title: 'Lag', lines: [{ label: 'worst', field: 'lag_ms', of: ofThousandths }, { label: 'p99', field: 'delivery_p99_us', of: ofMicroseconds }],
     format: formatSeconds, least: 0.1 },
   { title: 'Owed', lines: [{ label: 'owed', field: 'owed_events' }], format: formatCount, least: 10 },
   { title: 'Memory', lines: [{ label: 'memory', field: 'memory_bytes' }], format: formatBytes },
@@ -173,7 +173,7 @@ function showState(name, levelName, text) {
   putIn('state-text', text);
 }
 
-// --- the way of an event ---
+// --- the path of an event ---
 
 // Each worker hears, and counts, every event.
 const hearing = () => Math.max(1, samples.value('sluice_worker_subscribed'));
@@ -215,10 +215,10 @@ function showPipe({ verdict }) {
     put(step.note, note);
   };
   show('redis', formatBound(samples.quantile('sluice_redis_round_trip_seconds', 0.5, LONG_S)),
-    `99 % ${formatBound(samples.quantile('sluice_redis_round_trip_seconds', 0.99, LONG_S))}`);
+    `p99 ${formatBound(samples.quantile('sluice_redis_round_trip_seconds', 0.99, LONG_S))}`);
   show('in', perSecond(eventsIn()), 'events');
   show('match', formatSeconds(matchSeconds()), `× ${formatRatio(matches === null ? null : matches * hearing())} streams`);
-  show('owed', formatCount(value('sluice_owed_events')), `${formatCount(value('sluice_streams_catching_up'))} catch up`);
+  show('owed', formatCount(value('sluice_owed_events')), `${formatCount(value('sluice_streams_catching_up'))} catching up`);
   show('out', perSecond(samples.rate('sluice_deliveries_total', SHORT_S)), `${formatBytes(samples.rate('sluice_delivered_bytes_total', SHORT_S))}/s`);
   show('streams', formatCount(streams), late > 0 ? `${formatCount(late)} behind` : 'none behind');
 }
@@ -241,7 +241,7 @@ function showPastTable(slots = past.slots()) {
 let areAllShown = false;
 
 function lasted({ from, to, level: name }) {
-  if (to === null) return `goes on, for ${formatSeconds((Date.now() - from) / 1000)}`;
+  if (to === null) return `ongoing for ${formatSeconds((Date.now() - from) / 1000)}`;
   return to > from || name !== 'note' ? `lasted ${formatSeconds((to - from) / 1000)}` : '';
 }
 
@@ -426,7 +426,7 @@ async function ask() {
 }
 
 function showAbsence() {
-  const since = samples.latest ? `No answer since ${clockTime(samples.latest.now_ms)}: the numbers are of that time.` : 'No answer yet.';
+  const since = samples.latest ? `No answer since ${clockTime(samples.latest.now_ms)}. The numbers below are from then.` : 'No answer yet.';
   showState('refused', 'unknown', 'No answer');
   putIn('stale', since);
   $('#stale').hidden = false;

@@ -12,6 +12,7 @@ const TOP = 8;
 const BOTTOM = 26;
 const PADDING = 5; // of words on the picture
 const LINE = 18;
+const LABEL = 13;
 const LOW = 120; // on a phone
 const DELETES = 5; // the height of the ticks of deletions
 const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3]];
@@ -34,12 +35,23 @@ export function niceTicks(most, count = 4) {
   return Array.from({ length: Math.ceil(most / step - 1e-9) + 1 }, (_, i) => i * step);
 }
 
+// The places of labels that are at `ys`, moved apart by `gap` where there is room for that within [low, high].
+export function spread(ys, gap, low, high) {
+  const room = Math.min(gap, (high - low) / Math.max(1, ys.length - 1));
+  const order = ys.map((_, i) => i).sort((i, k) => ys[i] - ys[k]);
+  const places = ys.map((y) => clamp(y, low, high));
+  order.forEach((i, k) => { if (k > 0) places[i] = Math.max(places[i], places[order[k - 1]] + room); });
+  order.reverse().forEach((i, k) => { places[i] = Math.min(places[i], k > 0 ? places[order[k - 1]] - room : high); });
+  return places;
+}
+
 export class Timeline {
-  // onBrush(range): { from, to } in ms, or null; onPoint(ms): where the pointer is, or null.
-  constructor(root, { onBrush, onPoint }) {
+  // onBrush(range): { from, to } in ms, or null; onPoint(ms): where the pointer is, or null; onTap(): a click.
+  constructor(root, { onBrush, onPoint, onTap }) {
     this.root = root;
     this.onBrush = onBrush;
     this.onPoint = onPoint;
+    this.onTap = onTap;
     this.canvas = $('canvas', root);
     this.picture = null;
     this.listen();
@@ -101,6 +113,7 @@ export class Timeline {
       this.drawLine(context, focused, true);
       this.drawDeletes(context, focused);
     }
+    this.drawLabels(context, lines);
     this.drawBrush(context);
   }
 
@@ -135,7 +148,7 @@ export class Timeline {
       context.stroke();
       context.fillText(formatAxis(tick), LEFT - 8, y);
     }
-    const room = Math.max(2, Math.floor((this.width - LEFT - RIGHT) / 110));
+    const room = Math.max(2, Math.floor((this.width - LEFT - RIGHT) / 85));
     const step = STEPS_MS.find((one) => (to - from) / one <= room) ?? STEPS_MS.at(-1);
     const zone = new Date(to).getTimezoneOffset() * 60_000;
     context.textAlign = 'center';
@@ -220,11 +233,19 @@ export class Timeline {
       context.stroke();
     }
     context.restore();
-    if (last < 0) return;
-    context.fillStyle = colour(`line-${letter}`);
+  }
+
+  // The letter of each line at its end.
+  drawLabels(context, lines) {
+    const labels = lines.map(({ letter, values }) => ({ letter, value: values.findLast((value) => value !== null) }))
+      .filter(({ value }) => value !== undefined);
+    const places = spread(labels.map(({ value }) => this.y(value)), LABEL, TOP + 6, this.base - 6);
     context.textAlign = 'left';
     context.textBaseline = 'middle';
-    context.fillText(letter, this.width - RIGHT + 8, clamp(this.y(values[last]), TOP + 6, this.base - 6));
+    labels.forEach(({ letter }, i) => {
+      context.fillStyle = colour(`line-${letter}`);
+      context.fillText(letter, this.width - RIGHT + 8, places[i]);
+    });
   }
 
   drawDeletes(context, { buckets }) {
@@ -276,7 +297,10 @@ export class Timeline {
       this.anchor = null;
       this.drag = null;
       if (drag && drag.to - drag.from >= WORTH_MS * this.picture.bucketMs) this.onBrush(drag);
-      else this.draw();
+      else {
+        this.draw();
+        this.onTap();
+      }
     });
     this.canvas.addEventListener('pointercancel', () => { this.anchor = null; this.drag = null; this.draw(); });
     this.canvas.addEventListener('keydown', (event) => this.key(event));

@@ -14,7 +14,7 @@ export function fillTable(root, lines, { from, to }) {
     const start = to - (i + 1) * step;
     return make('tr', {}, make('th', { scope: 'row' }, clockTime(start)), ...lines.map(({ buckets, end }) => {
       const { posts, known, unknown } = buckets.sum(start, Math.min(start + step, end));
-      const text = known === 0 ? 'not known' : `${posts.toLocaleString()} (${formatRate(posts / known / (buckets.bucketMs / 1000))})${unknown > 0 ? ', in part' : ''}`;
+      const text = known === 0 ? 'unknown' : `${posts.toLocaleString()} (${formatRate(posts / known / (buckets.bucketMs / 1000))})${unknown > 0 ? ', incomplete' : ''}`;
       return make('td', {}, text);
     }));
   });

@@ -44,9 +44,9 @@ export function isExpired(token) {
 
 // A line about it for the person who pasted it.
 export function describeToken(token) {
-  if (!token) return 'A JWT. “sluice token” makes one; scripts/run prints an address that brings one.';
+  if (!token) return 'A JWT. “sluice token” creates one; scripts/run prints an address that contains one.';
   const claims = readClaims(token);
-  if (!claims) return 'This is no JWT.';
+  if (!claims) return 'This is not a JWT.';
   const parts = [];
   if (claims.sub !== undefined) parts.push(`Subject ${claims.sub}`);
   if (typeof claims.exp === 'number') {

@@ -18,7 +18,7 @@ import { ceiling, holes, linePath } from '../src/plots.js';
 import { formatFactor, mergeTerms, ruleOf } from '../src/rising.js';
 import { Samples, sum } from '../src/samples.js';
 import { directionOf, splitText } from '../src/text.js';
-import { niceTicks } from '../src/timeline.js';
+import { niceTicks, spread } from '../src/timeline.js';
 import { View } from '../src/view.js';
 
 const marked = (text) => splitText(text).filter(({ kind }) => kind !== 'text').map(({ text: part }) => part);
@@ -171,6 +171,29 @@ test('a line has no point where nothing is known', () => {
 });
 
 const second = (n, posts, more = {}) => ({ type: 'counts', start: new Date(n * 1000).toISOString(), posts, deletes: 0, ...more });
+
+test('labels at the same place are moved apart, and stay within the chart', () => {
+  assert.deepEqual(spread([50, 10], 13, 0, 100), [50, 10]);
+  assert.deepEqual(spread([50, 50, 52], 13, 0, 100), [50, 63, 76]);
+  assert.deepEqual(spread([100, 100, 100], 13, 0, 100), [74, 87, 100]);
+  assert.deepEqual(spread([28, 28, 28], 13, 14, 28), [14, 21, 28]); // on a phone
+  assert.deepEqual(spread([200], 13, 0, 100), [100]);
+  assert.deepEqual(spread([], 13, 0, 100), []);
+});
+
+test('the current bucket counts as far as it is known, but is no rate', () => {
+  const buckets = new Buckets(60_000);
+  const bucket = (minute, posts, more) => ({ start: new Date(minute * 60_000).toISOString(), posts, deletes: 0, ...more });
+  buckets.take(bucket(0, 4));
+  assert.equal(buckets.reach, 60_000);
+  buckets.take(bucket(1, 3, { partial: true }));
+  assert.equal(buckets.reach, 120_000);
+  assert.equal(buckets.sum(0, buckets.reach).posts, 7);
+  assert.equal(buckets.sum(0, buckets.end).posts, 4);
+  assert.equal(buckets.perSecond, 4 / 60);
+  buckets.take(bucket(1, 5));
+  assert.equal(buckets.sum(0, buckets.reach).posts, 9);
+});
 
 test('a bucket that was not told, or only in part, is unknown and not zero', () => {
   const buckets = new Buckets(1000);
