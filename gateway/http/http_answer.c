@@ -22,6 +22,7 @@ void http_answer_print(const struct http_answer_form *form, const struct http_an
                        struct buffer *out)
 {
     append_status_line(out, form->is_http_1_0, answer->status);
+    buffer_append_slice(out, form->date);
     if (answer->content_type)
         append_header(out, "Content-Type: ", answer->content_type);
     if (answer->status != 204 && answer->status != 304) {

@@ -20,6 +20,7 @@ struct http_answer_form {
     bool is_head;            /* HEAD: no body is sent */
     bool is_http_1_0;        /* of the request */
     bool closes;             /* the connection ends with it */
+    struct sl_slice date;    /* the header line; absent: none */
     struct sl_slice headers; /* further header lines, for any response */
 };
 

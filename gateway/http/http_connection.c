@@ -19,6 +19,7 @@
 #include <errno.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 
 enum {
     THROWN_AWAY_MAX = 4 << 20, /* bytes that a lingering peer may send */
@@ -176,6 +177,7 @@ void http_answer(struct http_connection *connection, const struct http_answer *a
         .is_head = connection->is_head,
         .is_http_1_0 = connection->is_http_1_0,
         .closes = connection->closes || server->is_draining,
+        .date = http_date_line(&server->date, clock_wall_ms()),
         .headers = buffer_slice(&connection->headers),
     };
 
@@ -233,6 +235,15 @@ void http_connection_set_headers(struct http_connection *connection, struct sl_s
 struct buffer *http_connection_headers(struct http_connection *connection)
 {
     return &connection->headers;
+}
+
+struct buffer http_connection_take_headers(struct http_connection *connection)
+{
+    struct buffer headers = connection->headers;
+
+    connection->headers = BUFFER_INIT;
+    buffer_append_slice(&headers, http_date_line(&connection->server->date, clock_wall_ms()));
+    return headers;
 }
 
 void *http_connection_owner(const struct http_connection *connection)

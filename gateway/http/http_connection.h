@@ -5,6 +5,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "gateway/http/http_bodies.h"
+#include "gateway/http/http_date.h"
 #include "gateway/http/http_server.h"
 #include "gateway/http/http_waiting.h"
 #include "gateway/http/proxy_gate.h"
@@ -60,10 +61,11 @@ struct http_server {
     struct http_waiting waiting;
     struct http_bodies bodies;
     struct list put_off;
-    uv_idle_t *next_turn;       /* runs while `put_off` is not empty; NULL: the server is closed */
-    struct wire *taken;         /* set when the current connection is taken over; NULL: it is not */
-    struct buffer output;       /* responses of the connection that is being processed */
-    struct buffer scratch;      /* one response of another connection */
+    uv_idle_t *next_turn;  /* runs while `put_off` is not empty; NULL: the server is closed */
+    struct wire *taken;    /* set when the current connection is taken over; NULL: it is not */
+    struct buffer output;  /* responses of the connection that is being processed */
+    struct buffer scratch; /* one response of another connection */
+    struct http_date date;
     struct log_rate proxy_rate; /* for connections without a PROXY header */
     bool is_draining, has_successor;
 };

@@ -87,6 +87,9 @@ const struct wire *http_connection_wire(const struct http_connection *connection
 void http_connection_set_headers(struct http_connection *connection, struct sl_slice headers);
 /* The same lines, to be extended before the response. */
 struct buffer *http_connection_headers(struct http_connection *connection);
+/* The same lines and the date, for a caller that takes over the wire and responds by itself. They
+ * belong to the caller. */
+struct buffer http_connection_take_headers(struct http_connection *connection);
 
 /* Answers the request, from handle() or, after http_answer_later(), from anywhere in the loop. */
 void http_answer(struct http_connection *connection, const struct http_answer *answer);

@@ -50,9 +50,8 @@ static void start(struct rule_entry *entry, struct stream *stream, struct kept_r
                   const struct subject_rules *rules, const struct ready_rules *ready)
 {
     struct buffer rest = BUFFER_INIT;
-    struct buffer headers = *http_connection_headers(entry->connection);
+    struct buffer headers = http_connection_take_headers(entry->connection);
 
-    *http_connection_headers(entry->connection) = BUFFER_INIT; /* ours: it is no more */
     http_take_over_late(entry->connection, &stream->wire, &stream_wire_callbacks, &rest);
     kept_rules_join(kept, stream);
     stream_start(stream, &entry->head, buffer_slice(&headers));

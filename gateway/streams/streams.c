@@ -270,8 +270,7 @@ static int begin(struct streams *streams, struct http_connection *connection,
     stream = stream_opening_take(streams, opening, refusal);
     if (!stream)
         return -EPROTO;
-    headers = *http_connection_headers(connection); /* ours: the connection is no more */
-    *http_connection_headers(connection) = BUFFER_INIT;
+    headers = http_connection_take_headers(connection);
     http_take_over(connection, &stream->wire, &stream_wire_callbacks);
     stream_start(stream, head, buffer_slice(&headers));
     buffer_done(&headers);

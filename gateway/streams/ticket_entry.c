@@ -92,8 +92,7 @@ static void begin(struct ticket_entry *entry)
         refuse(entry, &refusal);
         return;
     }
-    headers = *http_connection_headers(entry->wait.connection); /* ours: it is no more */
-    *http_connection_headers(entry->wait.connection) = BUFFER_INIT;
+    headers = http_connection_take_headers(entry->wait.connection);
     http_take_over_late(entry->wait.connection, &stream->wire, &stream_wire_callbacks, &rest);
     stream_start(stream, &entry->head, buffer_slice(&headers));
     buffer_done(&headers);

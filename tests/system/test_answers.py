@@ -1,6 +1,8 @@
 """Answers on one connection: in order, whole however slowly they are read, and nothing behind the last."""
 
 import socket
+import time
+from email.utils import parsedate_to_datetime
 
 import pytest
 
@@ -103,3 +105,22 @@ def test_large_answers_to_slow_readers(gateway, ada):
             assert [item["text"][19_000:] for item in items] == [str(n) for n in range(199, -1, -1)]
         assert connection.request("GET", "/healthz").text == "ok\n"
         connection.close()
+
+
+def test_every_answer_has_the_time(gateway):
+    """Answers, refusals, also of what is no request, and the beginnings of streams."""
+    token = gateway.bearer()
+    handshake = {**token, "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+                 "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="}
+    for request, status in (
+            (form_bytes("GET", "/healthz"), 200), (form_bytes("HEAD", "/healthz"), 200), (form_bytes("OPTIONS", "/v1/posts"), 204),
+            (form_bytes("GET", "/nowhere"), 404), (form_bytes("GET", "/v1/stream/filter"), 401),
+            (b"GET / HTTP/1.1\r\nno colon\r\n\r\n", 400), (form_bytes("GET", "/healthz", version="HTTP/1.0"), 200),
+            (form_bytes("GET", "/v1/stream/firehose", token), 200), (form_bytes("GET", "/v1/stream/firehose", handshake), 101)):
+        with gateway.connect() as connection:
+            before = int(time.time())
+            connection.send(request)
+            answer = connection.read_head()
+            assert answer.status == status
+            assert before <= parsedate_to_datetime(answer.headers["date"]).timestamp() <= time.time(), answer
+            assert answer.headers["date"].endswith(" GMT")

@@ -319,6 +319,7 @@ def test_rules_change_while_a_stream_is_open(subject, publish):
     with stream(subject) as one:
         publish(events.post(114677036880000, "cat and dog"))
         assert matched(one.next()) == ("cat and dog", ["old"])
+        assert "date" in one.response.headers
         subject.added("dog", tag="new")
         publish(events.post(114677036880001, "cat and dog again"))
         assert matched(one.next()) == ("cat and dog again", ["old", "new"])

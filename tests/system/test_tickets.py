@@ -73,6 +73,7 @@ def named(module_servers, redis):
 def test_a_ticket_opens_one_stream_once(gateway, publish, transport):
     target = f"{TEA}&ticket={ticket(gateway)}"
     with open_stream(gateway, target, transport) as stream:
+        assert "date" in stream.response.headers
         publish(events.post(1, "green tea"))
         assert stream.until(lambda message: message.type == "post")[-1]["post"]["text"] == "green tea"
         assert_refused(gateway, target, transport)

@@ -78,9 +78,11 @@ static void test_headers_come_from_the_request_and_from_the_answer(void **state)
     (void)state;
     expect(&(struct http_answer_form){.is_http_1_0 = true,
                                       .closes = true,
+                                      .date = SL_SLICE("Date: today\r\n"),
                                       .headers = SL_SLICE("Vary: Origin\r\n")},
            &answer,
            "HTTP/1.0 200 OK\r\n"
+           "Date: today\r\n"
            "Content-Length: 0\r\n"
            "Cache-Control: max-age=60\r\n"
            "X-Content-Type-Options: nosniff\r\n"
