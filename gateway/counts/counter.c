@@ -39,9 +39,9 @@ struct counter {
     unsigned to_tell_of;                   /* of trends: the kind that the bucket closes next */
     uint64_t silent_until;                 /* of trends nothing is told up to this id; else 0 */
     struct sl_cursor had;                  /* of what is picked nothing up to there is told */
-    struct sl_cursor passed;               /* unless it is behind this */
-    uint64_t until;                        /* of what is picked; 0: no end */
-    uint64_t told_to;        /* who was told all but that has everything up to this id */
+    bool goes_on;     /* what of the open bucket lies up to `passed` has been picked from already */
+    uint64_t until;   /* of what is picked; 0: no end */
+    uint64_t told_to; /* who was told all but that has everything up to this id */
     struct ranges gaps;      /* what is missing */
     struct ranges retelling; /* which of the buckets up to `told` are told again */
     struct ranges noted;     /* to be counted again; its number is the first that is needed */
@@ -51,11 +51,17 @@ struct counter {
     struct told_list to_tell;       /* what comes next */
     struct count_bucket bucket;
     struct count_question question;
+    uint64_t passed[SL_SHARDS_MAX]; /* of a pick: what is behind this is told all the same */
 };
 
 static bool picks(const struct counter *counter)
 {
     return counter->kind == PICKS;
+}
+
+static bool is_first(const struct counter *counter)
+{
+    return counter->question.pick.pick == PICK_FIRST && !counter->question.pick.behind;
 }
 
 static bool has_trends(const struct counter *counter)
@@ -208,7 +214,9 @@ static struct counter *new_from(const struct count_question *question, uint64_t 
         return NULL;
     counter->question = *question;
     counter->kind = question->pick.posts > 0 ? PICKS : question->trends.window_ms ? TRENDS : COUNTS;
-    counter->had = counter->passed = *had;
+    counter->had = *had;
+    for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++)
+        counter->passed[shard] = sl_cursor_of_shard(had, shard);
     counter->until = until;
     if (has_trends(counter) && begin_trends(counter, from, &start_ms) < 0) {
         counter_free(counter);
@@ -227,18 +235,24 @@ struct counter *counter_new(const struct count_question *question, const struct 
 }
 
 static struct counter *pick_again(const struct counter *counter, const struct sl_cursor *had,
-                                  const struct sl_cursor *passed)
+                                  const uint64_t *passed)
 {
     struct counter *again = counter_new(
         &counter->question, had->id < counter->had.id ? &counter->had : had, counter->until);
 
-    if (again && had->id >= counter->had.id)
-        again->passed = *passed;
+    if (!again || had->id < counter->had.id)
+        return again;
+    memcpy(again->passed, passed, sizeof(again->passed));
+    if (is_first(counter) && again->open_first == counter->open_first &&
+        had->id >= again->open_first) {
+        again->picks.matched = counter->picks.matched;
+        again->goes_on = true;
+    }
     return again;
 }
 
 struct counter *counter_new_again(const struct counter *counter, const struct sl_cursor *had,
-                                  const struct sl_cursor *passed)
+                                  const uint64_t *passed)
 {
     uint64_t from = counter_retell_from(counter);
     struct counter *again;
@@ -309,18 +323,22 @@ static int tell_event(struct counter *counter, struct event *event, uint64_t id,
     return told_list_append(&counter->to_tell, &told);
 }
 
-/* `stray` NULL: they are those of a bucket that ends with `id`. */
-static int tell_skipped(struct counter *counter, uint64_t id, uint64_t count,
+/* For who stands at `cursor` then. `stray` NULL: they are those of the open bucket. */
+static int tell_skipped(struct counter *counter, const struct sl_cursor *cursor, uint64_t count,
                         const struct event *stray)
 {
     const char *why = !stray ? NULL : stray->id ? "late" : "unlogged";
-    char json[160];
-    int size =
-        snprintf(json, sizeof(json),
-                 "{\"type\":\"skipped\",\"id\":\"%" PRIu64 "\",\"events\":%" PRIu64 "%s%s%s}", id,
-                 count, why ? ",\"reason\":\"" : "", why ? why : "", why ? "\"" : "");
+    char json[SL_CURSOR_TEXT_SIZE + 160], text[SL_CURSOR_TEXT_SIZE];
+    int size = snprintf(json, sizeof(json),
+                        "{\"type\":\"skipped\",\"id\":\"%s\",\"events\":%" PRIu64 "%s%s%s}",
+                        sl_cursor_print(cursor, text), count, why ? ",\"reason\":\"" : "",
+                        why ? why : "", why ? "\"" : "");
     struct event *event = event_new_control(EVENT_SKIPPED, sl_slice(json, (size_t)size));
 
+    if (event && !sl_cursor_is_plain(cursor) && event_set_cursor(event, cursor) < 0) {
+        event_unref(event);
+        return -ENOMEM;
+    }
     if (!event)
         return -ENOMEM;
     if (stray) {
@@ -328,9 +346,9 @@ static int tell_skipped(struct counter *counter, uint64_t id, uint64_t count,
         event->late_to = stray->id;
         event->sequence = stray->sequence;
     } else {
-        event->id = id;
+        event->id = cursor->id;
     }
-    return tell_event(counter, event, event->id, count, SL_SLICE_NONE);
+    return tell_event(counter, event, stray ? 0 : counter_open(counter), count, SL_SLICE_NONE);
 }
 
 /* For who stands at `cursor`, behind the event: what it is tells no cursor. NULL: out of memory. */
@@ -351,14 +369,14 @@ static int add_stray(struct counter *counter, struct event *event, struct sl_sli
     const struct sl_cursor cursor = {.id = counter->told_to};
 
     if (event->kind == EVENT_POST)
-        return tell_skipped(counter, counter->told_to, 1, event);
+        return tell_skipped(counter, &cursor, 1, event);
     return tell_event(counter, event->id ? as_late(event, &cursor) : event_ref(event), 0, 0, tail);
 }
 
 static int add_to_picks(struct counter *counter, struct event *event, struct sl_slice tail)
 {
     bool is_had = event->id <= sl_cursor_of_shard(&counter->had, event->shard) &&
-                  event->id <= sl_cursor_of_shard(&counter->passed, event->shard);
+                  event->id <= counter->passed[event->shard];
 
     if (!told_list_is_empty(&counter->to_tell))
         return -EAGAIN;
@@ -367,18 +385,35 @@ static int add_to_picks(struct counter *counter, struct event *event, struct sl_
         return 0;
     if (event->id < counter->open_first) /* who was ahead of us has had it */
         return is_had && event->id ? 0 : add_stray(counter, event, tail);
+    if (counter->goes_on && event->id <= counter->passed[event->shard])
+        return 0;
     return pick_bucket_add(&counter->picks, &counter->question.pick, event, tail, is_had,
                            &counter->to_tell);
 }
 
+/* Of who has all of the open bucket. The client that came with a longer cursor, which another
+ * stream has given it, has more of some shards. */
+static struct sl_cursor cursor_at_end(const struct counter *counter)
+{
+    const struct sl_cursor *had = &counter->had;
+    uint64_t open = counter_open(counter);
+    struct sl_cursor end = {.id = greater(open, had->id)};
+
+    for (uint32_t shard = 0; shard < SL_SHARDS_MAX && !sl_cursor_is_plain(had); shard++)
+        sl_cursor_lower(&end, shard, greater(open, sl_cursor_of_shard(had, shard)));
+    return end;
+}
+
 static int close_picks(struct counter *counter)
 {
-    uint64_t open = counter_open(counter), skipped;
+    const struct sl_cursor end = cursor_at_end(counter);
+    uint64_t skipped;
 
     if (pick_bucket_close(&counter->picks, &counter->question.pick, &counter->to_tell, &skipped) <
         0)
         return -ENOMEM;
-    return skipped > 0 ? tell_skipped(counter, open, skipped, NULL) : 0;
+    counter->goes_on = false;
+    return skipped > 0 ? tell_skipped(counter, &end, skipped, NULL) : 0;
 }
 
 /* The client that came with a longer cursor has this of the shard, too. */
@@ -646,6 +681,8 @@ int counter_next(struct counter *counter, struct told *ret_told, struct sl_curso
         return -ENOMEM;
     }
     counter->told_to = greater(counter->told_to, ret_told->id);
+    if (ret_told->event->kind == EVENT_SKIPPED && ret_told->event->cursor)
+        counter->had = *ret_told->event->cursor;
     return 1;
 }
 

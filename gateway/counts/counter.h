@@ -34,11 +34,12 @@ struct counter *counter_new(const struct count_question *question, const struct 
                             uint64_t until);
 /* One that counts again: from the first bucket of `counter` that must be, or from the one behind
  * `had`, where its client stands, if that is sooner. What was told before is told again, as a
- * revision, where something was noted; of what is picked nothing is. `passed`: what had passed when
- * the client was told all up to `had`; of what is picked, what comes behind that is new to it.
- * NULL: out of memory. */
+ * revision, where something was noted; of what is picked nothing is. `passed`: by shard, the last
+ * that `counter` has been given; of what is picked, what comes behind that is new to the client.
+ * With PICK_FIRST, the bucket of which the client has some goes on as it is: what was in it then
+ * counts as it did then. NULL: out of memory. */
 struct counter *counter_new_again(const struct counter *counter, const struct sl_cursor *had,
-                                  const struct sl_cursor *passed);
+                                  const uint64_t *passed);
 void counter_free(struct counter *counter); /* NULL is fine */
 
 /* Of a client that has been told all that there is to tell. */

@@ -6,6 +6,7 @@
  * window that the client has some of: all else comes again. */
 #include <assert.h>
 #include <errno.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "gateway/delivery/catcher.h"
@@ -61,15 +62,19 @@ struct catcher *catcher_take_over(struct catch_up *catch_up, struct lane *lane,
  * are told, the log may have others, which come late. */
 struct hand_over {
     struct sl_cursor had; /* it counts from there on */
+    uint64_t to_come;     /* sequence: what the ring has from there on comes again */
     uint64_t end;         /* of a pick: what lies up to there is handed over */
     bool is_within;       /* a window of which it has some */
     struct told_list owed;
 };
 
-/* The event at hand, over which it falls behind, has not passed: it is to come. */
-static bool has_passed(const struct catch_up *catch_up, const struct event *event)
+/* A gap over which it falls behind has not passed: it is to come. So is what the lane holds. */
+static uint64_t to_come(const struct catch_up *catch_up, const struct lane *lane)
 {
-    return event->sequence < catch_up->passed_to;
+    const struct told *held = told_list_first(&lane->held);
+
+    return held && held->event->sequence < catch_up->passed_to ? held->event->sequence
+                                                               : catch_up->passed_to;
 }
 
 static bool is_owed_once(const struct hand_over *hand_over, const struct lane *lane,
@@ -85,8 +90,8 @@ static bool is_owed_once(const struct hand_over *hand_over, const struct lane *l
 }
 
 /* One reference of the list's to each. 0; -ENOMEM. */
-static int take_owed(struct hand_over *hand_over, const struct catch_up *catch_up,
-                     const struct lane *lane, const struct client *client)
+static int take_owed(struct hand_over *hand_over, const struct lane *lane,
+                     const struct client *client)
 {
     const struct event *event;
     int r = 0;
@@ -96,7 +101,7 @@ static int take_owed(struct hand_over *hand_over, const struct catch_up *catch_u
         struct sl_cursor head;
         struct sl_slice tail;
 
-        if (!is_owed_once(hand_over, lane, event) || !has_passed(catch_up, event))
+        if (!is_owed_once(hand_over, lane, event) || event->sequence >= hand_over->to_come)
             continue;
         outbox_owed_with(client, at, &head, &tail);
         r = told_set_tail(&told, tail);
@@ -110,24 +115,6 @@ static int take_owed(struct hand_over *hand_over, const struct catch_up *catch_u
     return r;
 }
 
-/* In the open window: before the first event that is to come. */
-static uint64_t told_of_open(const struct catch_up *catch_up, const struct lane *lane,
-                             const struct client *client)
-{
-    const struct event *event;
-
-    for (uint64_t at = client->at; (event = outbox_owed(client, at)); at++) {
-        struct sl_cursor head;
-        struct sl_slice tail;
-
-        if (!event->id || has_passed(catch_up, event))
-            continue;
-        outbox_owed_with(client, at, &head, &tail);
-        return head.id;
-    }
-    return counter_cursor(lane->counter).id;
-}
-
 /* 0; -ENOMEM. */
 static int hand_over(const struct catch_up *catch_up, const struct lane *lane,
                      const struct client *client, struct hand_over *ret)
@@ -135,7 +122,8 @@ static int hand_over(const struct catch_up *catch_up, const struct lane *lane,
     const struct count_question *question = &lane->question;
     const struct sl_cursor told = counter_cursor(lane->counter);
 
-    *ret = (struct hand_over){.had = outbox_client_cursor(client, &told)};
+    *ret = (struct hand_over){.had = outbox_client_cursor(client, &told),
+                              .to_come = to_come(catch_up, lane)};
     if (!lane_counts(lane) && !question->pick.behind) {
         uint64_t window = count_bucket_id(question, ret->had.id + 1);
 
@@ -146,24 +134,22 @@ static int hand_over(const struct catch_up *catch_up, const struct lane *lane,
         if (ret->is_within && window <= counter_before(lane->counter))
             ret->had.id = window;
         else if (ret->is_within)
-            ret->had.id = told_of_open(catch_up, lane, client);
+            ret->had.id = told.id;
     }
-    return take_owed(ret, catch_up, lane, client);
+    return take_owed(ret, lane, client);
 }
 
-/* What had passed of each shard when all that it is handed over was told; what the lane holds has
- * not been counted there. */
-static struct sl_cursor passed_by(const struct catch_up *catch_up, const struct lane *lane)
+/* What the lane has been given of each shard. */
+static void passed_by(const struct catch_up *catch_up, const struct lane *lane,
+                      uint64_t *ret_passed)
 {
-    struct position passed = *catch_up->settings.passed;
-
+    memcpy(ret_passed, catch_up->ring->passed, SL_SHARDS_MAX * sizeof(*ret_passed));
     for (size_t i = lane->held.first; i < lane->held.count; i++) {
         const struct event *event = lane->held.list[i].event;
 
-        if (event->id && position_of_shard(&passed, event->shard) >= event->id)
-            position_lower_shard(&passed, event->shard, event->id - 1);
+        if (event->id && event->id <= ret_passed[event->shard])
+            ret_passed[event->shard] = event->id - 1;
     }
-    return position_cursor(&passed);
 }
 
 /* A catcher for one that is told counts, or that has been told some that do not hold any more: it
@@ -171,14 +157,17 @@ static struct sl_cursor passed_by(const struct catch_up *catch_up, const struct 
 static struct catcher *take_over_counts(struct catch_up *catch_up, struct lane *lane,
                                         struct client *client, struct hand_over *ret)
 {
-    const struct sl_cursor passed = passed_by(catch_up, lane);
     int r = hand_over(catch_up, lane, client, ret);
     struct catcher *catcher = r == 0 ? catcher_new(catch_up, lane, client) : NULL;
+    uint64_t passed[SL_SHARDS_MAX];
 
+    passed_by(catch_up, lane, passed);
     if (catcher)
-        catcher->counter = counter_new_again(lane->counter, &ret->had, &passed);
+        catcher->counter = counter_new_again(lane->counter, &ret->had, passed);
     if (catcher && catcher->counter) {
         catcher_begin_counting(catcher);
+        for (size_t i = lane->held.first; i < lane->held.count; i++)
+            catcher_begin_before(catcher, lane->held.list[i].event);
         return catcher;
     }
     mem_free(catcher);

@@ -147,6 +147,9 @@ int catcher_tell_behind(struct catcher *catcher, const struct sl_cursor *passed)
 int catcher_count_from(struct catcher *catcher, const struct sl_cursor *cursor);
 /* It begins with the open bucket of its counter, which has nothing in it yet. */
 void catcher_begin_counting(struct catcher *catcher);
+/* The event has passed, but has not been counted where it was told all up to now: so it is to come,
+ * with all that has passed since. */
+void catcher_begin_before(struct catcher *catcher, const struct event *event);
 /* A plain cursor claims what has not come of a shard that is behind, and what has come late since
  * it was given out. 0; -ENOMEM. */
 int catcher_tell_what_is_late(struct catcher *catcher);

@@ -42,6 +42,18 @@ void catcher_begin_counting(struct catcher *catcher)
     take_seam(catcher);
 }
 
+void catcher_begin_before(struct catcher *catcher, const struct event *event)
+{
+    const uint32_t shard = event->shard;
+
+    if (event->sequence < catcher->seam_sequence)
+        catcher->seam_sequence = catcher->sequence = event->sequence;
+    if (event->id == 0 || event->id > catcher->seam[shard])
+        return;
+    catcher->seam[shard] = event->id - 1;
+    position_lower_shard(&catcher->counts_from, shard, event->id - 1);
+}
+
 int catcher_count_from(struct catcher *catcher, const struct sl_cursor *cursor)
 {
     catcher->counter = counter_new(&catcher->lane->question, cursor, catcher->client->until);
@@ -51,16 +63,38 @@ int catcher_count_from(struct catcher *catcher, const struct sl_cursor *cursor)
     return 0;
 }
 
+/* What it has read stays behind it, however low the ids are of what comes late and is still to be
+ * read; but for the open bucket. */
+static void read_again(struct catcher *catcher, const uint64_t *read)
+{
+    const uint64_t sequence = catcher->in_ring ? catcher->sequence : catcher->seam_sequence;
+    uint64_t seam[SL_SHARDS_MAX];
+
+    memcpy(seam, catcher->in_ring ? read : catcher->seam, sizeof(seam));
+    catcher_begin_counting(catcher);
+    memcpy(catcher->seam, seam, sizeof(seam));
+    catcher->seam_sequence = catcher->sequence = sequence;
+    for (uint32_t shard = 0; shard < catcher->catch_up->ring->shards; shard++)
+        position_lower_shard(&catcher->counts_from, shard, read[shard]);
+}
+
 int catcher_count_again(struct catcher *catcher)
 {
     const struct sl_cursor had = counter_cursor(catcher->counter);
-    struct counter *again = counter_new_again(catcher->counter, &had, &had);
+    uint64_t read[SL_SHARDS_MAX];
+    struct counter *again;
 
+    for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++) {
+        uint64_t from = position_of_shard(&catcher->counts_from, shard);
+
+        read[shard] = catcher->last[shard] > from ? catcher->last[shard] : from;
+    }
+    again = counter_new_again(catcher->counter, &had, read);
     if (!again)
         return -ENOMEM;
     counter_free(catcher->counter);
     catcher->counter = again;
-    catcher_begin_counting(catcher);
+    read_again(catcher, read);
     return 0;
 }
 

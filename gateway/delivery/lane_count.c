@@ -67,8 +67,15 @@ static int tell(struct lane *lane)
         told_done(&told);
     }
     if (has_told && !lane->finds)
-        lane_send(lane);
+        pace_queue(lane->deliver, &lane->outbox);
     return r;
+}
+
+/* Not while an event has been counted, but has not passed: who falls behind then begins with it. */
+static void send_told(struct lane *lane)
+{
+    if (outbox_gathered_bytes(&lane->outbox) > 0)
+        lane_send(lane);
 }
 
 static void forget_held(struct lane *lane)
@@ -168,8 +175,11 @@ static void close_not_before(struct deliver *deliver, uint64_t id)
 static void close_some(struct lane *lane, size_t *work, uint64_t until_us)
 {
     while (*work > 0) {
-        if (!close_next(lane, work)) {
-            forget_held(lane);
+        bool is_closed = !close_next(lane, work);
+
+        send_told(lane);
+        if (is_closed) {
+            list_remove(&lane->deliver->closing, &lane->closing);
             close_not_before(lane->deliver, counter_open(lane->counter));
             if (counter_retell_from(lane->counter))
                 lane_recount(lane);
@@ -198,25 +208,29 @@ static int hold(struct lane *lane, struct event *event)
 {
     struct told held = {.event = event_ref(event), .id = lane->deliver->closed};
 
-    if (!list_contains(&lane->closing))
+    if (!list_contains(&lane->closing) && !list_contains(&lane->miscounted))
         list_append(&lane->deliver->closing, &lane->closing);
     return told_list_append(&lane->held, &held);
 }
 
-/* Nothing is closed here, among those whom an event matches, who share its words. */
+/* Nothing is closed here, among those whom an event matches, who share its words. Where clients are
+ * about to count again, it is one of the first that they count. */
 static void count_event(struct lane *lane, struct event *event, struct sl_slice tail)
 {
     struct count_keys keys = {.words = lane->deliver->words}; /* they are the event's */
 
     if (client_is_beyond(lane->until, event->id))
         return;
-    if (list_contains(&lane->closing) || counter_open(lane->counter) < event->id) {
+    if (list_contains(&lane->closing) || list_contains(&lane->miscounted) ||
+        counter_open(lane->counter) < event->id) {
         if (hold(lane, event) < 0)
             outbox_evict_all(&lane->outbox, DISCONNECT_INTERNAL);
         return;
     }
     if (lane->rules)
         keys = rule_set_hits(lane->rules);
+    if (!lane_counts(lane))
+        send_told(lane);
     count(lane, event, &keys, tail);
 }
 

@@ -469,100 +469,6 @@ static void test_a_home_stream_resumes_with_the_graph_of_today(void **state)
     assert_true(is_live(&a));
 }
 
-/* How many posts the client was sent, and was told to be skipped in their windows. */
-static size_t sent_and_skipped(struct fake_client *client)
-{
-    const char *text = received(client);
-    size_t count = 0;
-
-    assert_null(strstr(text, "\"reason\":\"late\""));
-    while (*text) {
-        const char *end = *text == '{' ? strchr(text, '}') + 1 : strchrnul(text, ' ');
-        const char *events = strstr(text, "\"events\":");
-
-        if (*text != '{')
-            count++;
-        else if (events && events < end)
-            count += strtoull(events + 9, NULL, 10);
-        text = *end == ' ' ? end + 1 : end;
-    }
-    return count;
-}
-
-static void
-test_a_home_stream_with_a_pace_picks_from_all_that_passed_while_it_was_loaded(void **state)
-{
-    struct sl_slice ada = SL_SLICE("ada");
-    struct home_sets sets = {.followed = {&ada, 1}};
-    struct gap gap = {.reason = GAP_RETENTION};
-
-    (void)state;
-    begin_again(1 << 20, 1 << 20, LAG_MS);
-    home_on_load(deliver_home(deliver), on_load, NULL);
-    post("before");
-    last_id += 40 * SL_ID_PER_MS; /* its window is over */
-    deliver_set_watermark(deliver, last_id);
-    a.client.question =
-        (struct count_question){.bucket_ms = 20, .pick = {.posts = 2, .pick = PICK_NEWEST}};
-    assert_int_equal(
-        deliver_subscribe_home(deliver, &a.client, SL_SLICE("bob"), 1u << SL_EVENT_POST, -1), 0);
-    assert_int_equal(deliver_resume(deliver, &a.client, CURSOR(id_at(0))), 0);
-    home_loaded(deliver_home(deliver), "bob", last_load, &sets);
-    settle();
-    assert_true(is_live(&a));
-    gap.from = id_at(0);
-    gap.to = id_at(0) + 1;
-    deliver_gap(deliver, &gap); /* after which it is loaded again */
-    for (int i = 0; i < 100; i++) {
-        publish_in(0, "ada", "x");
-        pass_in(0);
-        deliver_set_watermark(deliver, last_id);
-        deliver_turn_end(deliver);
-    }
-    home_loaded(deliver_home(deliver), "bob", last_load, &sets);
-    settle();
-    deliver_set_watermark(deliver, last_id + 40 * SL_ID_PER_MS);
-    settle();
-    assert_int_equal(sent_and_skipped(&a), 100);
-}
-
-static void test_a_home_stream_with_a_pace_picks_again_when_its_user_follows_somebody(void **state)
-{
-    struct sl_slice ada = SL_SLICE("ada");
-    struct home_sets sets = {.followed = {&ada, 1}};
-
-    (void)state;
-    begin_again(1 << 20, 1 << 20, LAG_MS);
-    home_on_load(deliver_home(deliver), on_load, NULL);
-    post("before");
-    a.client.question =
-        (struct count_question){.bucket_ms = 1000, .pick = {.posts = 2, .pick = PICK_NEWEST}};
-    assert_int_equal(
-        deliver_subscribe_home(deliver, &a.client, SL_SLICE("bob"), 1u << SL_EVENT_POST, -1), 0);
-    last_id += 2000 * SL_ID_PER_MS;
-    deliver_set_watermark(deliver, last_id);
-    assert_int_equal(deliver_resume(deliver, &a.client, CURSOR(id_at(0))), 0);
-    home_loaded(deliver_home(deliver), "bob", last_load, &sets);
-    settle();
-    assert_true(is_live(&a));
-    last_id = (last_id / SL_ID_PER_MS / 1000 + 1) * 1000 * SL_ID_PER_MS; /* a window begins */
-    for (int i = 0; i < 40; i++) {
-        uint64_t id = publish_in(0, i % 2 ? "ada" : "eve", "x");
-
-        if (i == 20)
-            snprintf(logs[0].entries[logs[0].count - 1].json, JSON_SIZE,
-                     "{\"id\":\"%" PRIu64 "\",\"type\":\"follow\",\"user\":{\"id\":\"bob\"},"
-                     "\"target\":{\"id\":\"eve\"}}",
-                     id);
-        pass_in(0);
-        deliver_turn_end(deliver);
-    }
-    settle();
-    deliver_set_watermark(deliver, last_id + 2000 * SL_ID_PER_MS);
-    settle();
-    assert_int_equal(sent_and_skipped(&a), 39);
-}
-
 static void put(struct rule_set *rules, const char *id, const char *track)
 {
     struct sl_filter *filter = filter_of(track);
@@ -691,9 +597,6 @@ int main(void)
         CATCH_UP_TEST(test_a_resumed_client_gets_events_without_a_log_from_then_on),
         CATCH_UP_TEST(test_however_many_wait_a_turn_of_the_loop_is_short),
         CATCH_UP_TEST(test_a_home_stream_resumes_with_the_graph_of_today),
-        CATCH_UP_TEST(
-            test_a_home_stream_with_a_pace_picks_from_all_that_passed_while_it_was_loaded),
-        CATCH_UP_TEST(test_a_home_stream_with_a_pace_picks_again_when_its_user_follows_somebody),
         CATCH_UP_TEST(test_named_rules_resume_when_they_are_there),
         CATCH_UP_TEST(test_without_memory_nobody_misses_anything_in_silence),
         CATCH_UP_TEST(test_who_cannot_fall_behind_for_lack_of_memory_has_to_go),

@@ -113,7 +113,7 @@ static struct counter *again_of(const struct counter *counter)
 {
     const struct sl_cursor told = counter_cursor(counter);
 
-    return counter_new_again(counter, &told, &told);
+    return counter_new_again(counter, &told, (uint64_t[SL_SHARDS_MAX]){0});
 }
 
 static void assert_closes(struct counter *counter, const char *expected)

@@ -1150,6 +1150,8 @@ static void step(void)
     struct redis *redis = &redises[below(shards)];
 
     now_us += 1000;
+    if (are_paced && one_in(2))
+        deliver->close_work = below(100); /* other lanes have had the rest of the turn's */
     if (are_sampled && client->is_there && one_in(20))
         sampling_move(deliver, &client->fake.client, one_in(2) ? 1 : -1);
     if (are_sampled && one_in(20))

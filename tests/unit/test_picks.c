@@ -303,9 +303,10 @@ static void test_what_comes_late_for_the_first_says_so(void **state)
 static void test_who_goes_on_by_himself_is_told_what_comes_late(void **state)
 {
     const struct count_question question = question_of(PICK_NEWEST, 1);
-    const struct sl_cursor had = {.id = at(1000) - 1}, passed = {.id = at(400)};
+    const struct sl_cursor had = {.id = at(1000) - 1};
+    const uint64_t passed[SL_SHARDS_MAX] = {at(400)};
     struct counter *lane = counter_new(&question, &(struct sl_cursor){.id = at(0) - 1}, 0);
-    struct counter *counter = counter_new_again(lane, &had, &passed);
+    struct counter *counter = counter_new_again(lane, &had, passed);
     struct sl_cursor before;
     struct told told;
 
@@ -338,6 +339,41 @@ static void test_who_is_ahead_is_not_told_that_what_he_has_is_late(void **state)
         assert_int_equal(counter_cursor(counter).id, at(1500));
         counter_free(counter);
     }
+}
+
+/* He comes from another stream, whose long cursor covers more of some shards than of others. */
+static void test_whose_cursor_is_long_is_told_of_a_window_where_he_stands(void **state)
+{
+    const struct count_question question = question_of(PICK_NEWEST, 1);
+    struct sl_cursor had = {.id = at(2500)};
+    struct counter *counter;
+    char text[SL_CURSOR_TEXT_SIZE + 16];
+    struct sl_cursor before;
+    struct told told;
+
+    (void)state;
+    sl_cursor_lower(&had, 1, at(500));
+    counter = counter_new(&question, &had, 0);
+    for (unsigned i = 1; i < 5; i++) {
+        struct event *event = new_event(EVENT_POST, at(200 * i), 1);
+
+        event->shard = i % 2;
+        assert_int_equal(counter_add(counter, event, NULL, SL_SLICE_NONE), 0);
+        event_unref(event);
+    }
+    assert_int_equal(close_bucket(counter, at(1000)), 0);
+    assert_int_equal(counter_next(counter, &told, &before), 1);
+    assert_int_equal(told.skipped, 3);
+    had.groups[0].low = at(1000) - 1;
+    snprintf(text, sizeof(text), "\"id\":\"%s\"",
+             sl_cursor_print(&had, (char[SL_CURSOR_TEXT_SIZE]){0}));
+    assert_non_null(memmem(told.event->json.data, told.event->json.size, text, strlen(text)));
+    told_done(&told);
+    assert_int_equal(counter_next(counter, &told, &before), 0);
+    before = counter_cursor(counter);
+    assert_string_equal(sl_cursor_print(&before, (char[SL_CURSOR_TEXT_SIZE]){0}),
+                        sl_cursor_print(&had, (char[SL_CURSOR_TEXT_SIZE]){0}));
+    counter_free(counter);
 }
 
 static void test_a_bucket_ends_with_until(void **state)
@@ -465,6 +501,7 @@ int main(void)
         cmocka_unit_test(test_who_goes_on_by_himself_is_told_what_comes_late),
         cmocka_unit_test(test_what_comes_late_is_told_by_itself),
         cmocka_unit_test(test_who_is_ahead_is_not_told_that_what_he_has_is_late),
+        cmocka_unit_test(test_whose_cursor_is_long_is_told_of_a_window_where_he_stands),
         cmocka_unit_test(test_a_bucket_ends_with_until),
         cmocka_unit_test(test_nobody_takes_the_place_of_what_was_deleted),
         cmocka_unit_test(test_what_is_rewound_is_picked_again),

@@ -1,0 +1,356 @@
+/* Clients with a pace that come with a cursor, or fall behind: what they are sent and what they are
+ * told to be skipped add up to what matches. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gateway/delivery/deliver_parts.h"
+#include "tests/support/catch_up_scene.h"
+
+enum { WINDOW_MS = 1000, OWED_BYTES = 2048 };
+
+static uint64_t last_load;
+
+static void on_load(void *owner, const char *user, uint64_t load)
+{
+    (void)owner;
+    (void)user;
+    last_load = load;
+}
+
+static struct count_question pace(enum pick pick, uint32_t posts)
+{
+    return (struct count_question){.bucket_ms = WINDOW_MS, .pick = {.posts = posts, .pick = pick}};
+}
+
+static void begin_window(void)
+{
+    last_id = (last_id / SL_ID_PER_MS / WINDOW_MS + 1) * WINDOW_MS * SL_ID_PER_MS;
+}
+
+/* All that has been posted is of windows that are over. */
+static void end_window(void)
+{
+    begin_window();
+    deliver_set_watermark(deliver, last_id - 1);
+    settle();
+}
+
+/* In the turn that goes on. */
+static void publish_and_pass(uint32_t shard, const char *user, const char *text)
+{
+    publish_in(shard, user, text);
+    pass_in(shard);
+}
+
+/* How many posts the client was sent, and was told to be skipped: in their windows, and because
+ * they came late. */
+struct sum {
+    size_t sent, skipped, late;
+};
+
+static struct sum sum_of(struct fake_client *client)
+{
+    const char *text = received(client);
+    struct sum sum = {0};
+
+    while (*text) {
+        const char *end = *text == '{' ? strchr(text, '}') + 1 : strchrnul(text, ' ');
+        const char *events = memmem(text, (size_t)(end - text), "\"events\":", 9);
+        size_t *count = memmem(text, (size_t)(end - text), "late", 4) ? &sum.late : &sum.skipped;
+
+        if (*text != '{')
+            sum.sent++;
+        else if (memmem(text, (size_t)(end - text), "skipped", 7))
+            *count += strtoull(events + 9, NULL, 10);
+        text = *end == ' ' ? end + 1 : end;
+    }
+    return sum;
+}
+
+static void assert_sum(struct fake_client *client, size_t sent, size_t skipped, size_t late)
+{
+    const struct sum sum = sum_of(client);
+
+    assert_int_equal(sum.sent, sent);
+    assert_int_equal(sum.skipped, skipped);
+    assert_int_equal(sum.late, late);
+}
+
+static void
+test_a_home_stream_with_a_pace_picks_from_all_that_passed_while_it_was_loaded(void **state)
+{
+    struct sl_slice ada = SL_SLICE("ada");
+    struct home_sets sets = {.followed = {&ada, 1}};
+    struct gap gap = {.reason = GAP_RETENTION};
+    struct sum sum;
+
+    (void)state;
+    begin_again(1 << 20, 1 << 20, LAG_MS);
+    home_on_load(deliver_home(deliver), on_load, NULL);
+    post("before");
+    last_id += 40 * SL_ID_PER_MS; /* its window is over */
+    deliver_set_watermark(deliver, last_id);
+    a.client.question =
+        (struct count_question){.bucket_ms = 20, .pick = {.posts = 2, .pick = PICK_NEWEST}};
+    assert_int_equal(
+        deliver_subscribe_home(deliver, &a.client, SL_SLICE("bob"), 1u << SL_EVENT_POST, -1), 0);
+    assert_int_equal(deliver_resume(deliver, &a.client, CURSOR(id_at(0))), 0);
+    home_loaded(deliver_home(deliver), "bob", last_load, &sets);
+    settle();
+    assert_true(is_live(&a));
+    gap.from = id_at(0);
+    gap.to = id_at(0) + 1;
+    deliver_gap(deliver, &gap); /* after which it is loaded again */
+    for (int i = 0; i < 100; i++) {
+        publish_in(0, "ada", "x");
+        pass_in(0);
+        deliver_set_watermark(deliver, last_id);
+        deliver_turn_end(deliver);
+    }
+    home_loaded(deliver_home(deliver), "bob", last_load, &sets);
+    settle();
+    deliver_set_watermark(deliver, last_id + 40 * SL_ID_PER_MS);
+    settle();
+    sum = sum_of(&a);
+    assert_int_equal(sum.sent + sum.skipped, 100);
+}
+
+static void publish_follow(const char *user, const char *target)
+{
+    uint64_t id = publish_in(0, user, "");
+
+    snprintf(logs[0].entries[logs[0].count - 1].json, JSON_SIZE,
+             "{\"id\":\"%" PRIu64 "\",\"type\":\"follow\",\"user\":{\"id\":\"%s\"},"
+             "\"target\":{\"id\":\"%s\"}}",
+             id, user, target);
+    pass_in(0);
+}
+
+static void test_a_home_stream_with_a_pace_picks_again_when_its_user_follows_somebody(void **state)
+{
+    struct sl_slice ada = SL_SLICE("ada");
+    struct home_sets sets = {.followed = {&ada, 1}};
+
+    (void)state;
+    begin_again(1 << 20, 1 << 20, LAG_MS);
+    home_on_load(deliver_home(deliver), on_load, NULL);
+    post("before");
+    a.client.question =
+        (struct count_question){.bucket_ms = 1000, .pick = {.posts = 2, .pick = PICK_NEWEST}};
+    assert_int_equal(
+        deliver_subscribe_home(deliver, &a.client, SL_SLICE("bob"), 1u << SL_EVENT_POST, -1), 0);
+    last_id += 2000 * SL_ID_PER_MS;
+    deliver_set_watermark(deliver, last_id);
+    assert_int_equal(deliver_resume(deliver, &a.client, CURSOR(id_at(0))), 0);
+    home_loaded(deliver_home(deliver), "bob", last_load, &sets);
+    settle();
+    assert_true(is_live(&a));
+    begin_window();
+    for (int i = 0; i < 40; i++) {
+        if (i == 20)
+            publish_follow("bob", "eve");
+        else
+            publish_and_pass(0, i % 2 ? "ada" : "eve", "x");
+        deliver_turn_end(deliver);
+    }
+    settle();
+    end_window();
+    assert_sum(&a, 2, 37, 0);
+}
+
+static void publish_some(size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        publish_and_pass(0, "ada", "x");
+}
+
+/* A live client of two shards falls behind while its lane holds the first post of the next window,
+ * and one of the second shard that comes late for a window that has long been over. */
+static void fall_behind_while_the_lane_holds_something(enum pick pick)
+{
+    const struct lane *lane;
+
+    begin_again(1 << 20, OWED_BYTES, LAG_MS);
+    deliver_begin_shard(deliver, 0, 0);
+    deliver_begin_shard(deliver, 1, 0);
+    begin_window();
+    publish_some(1);
+    publish_in(1, "ada", "late");
+    deliver_shard_behind(deliver, 1, 0);
+    end_window();
+    a.client.question = pace(pick, 20);
+    resume(&a, NULL, deliver_closed(deliver));
+    settle();
+    assert_true(is_live(&a));
+    lane = LIST_OWNER(a.client.outbox, struct lane, outbox);
+    a.room = 0;
+    publish_some(12);
+    deliver_turn_end(deliver);
+    publish_some(28);
+    begin_window();
+    deliver->close_work = 0; /* of this turn's, others have had all */
+    publish_some(1);
+    pass_in(1);
+    assert_true(is_live(&a));
+    assert_int_equal(lane->held.count, 2);
+    deliver->close_work = pick != PICK_FIRST;
+    deliver_turn_end(deliver);
+    assert_false(is_live(&a));
+    assert_true(lane->held.count > lane->held.first);
+}
+
+static void test_what_the_lane_holds_is_told_to_who_falls_behind(void **state)
+{
+    static const enum pick picks[] = {PICK_FIRST, PICK_NEWEST};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        fall_behind_while_the_lane_holds_something(picks[i]);
+        make_room(&a, FAKE_UNLIMITED);
+        settle();
+        end_window();
+        assert_sum(&a, 21, 20, 1);
+    }
+}
+
+/* Then it is read in the log. */
+static void test_what_the_lane_held_may_have_left_the_ring(void **state)
+{
+    (void)state;
+    fall_behind_while_the_lane_holds_something(PICK_FIRST);
+    while (deliver->ring.oldest <= 42) {
+        publish_some(100);
+        deliver_turn_end(deliver);
+        end_window();
+    }
+    make_room(&a, FAKE_UNLIMITED);
+    settle();
+    assert_int_equal(sum_of(&a).late, 1);
+}
+
+/* He has not come to it when he begins anew with the open window. */
+static void test_what_comes_late_is_told_to_who_counts_again(void **state)
+{
+    struct sl_slice ada = SL_SLICE("ada");
+    struct home_sets sets = {.followed = {&ada, 1}};
+
+    (void)state;
+    begin_again(1 << 20, OWED_BYTES, LAG_MS);
+    deliver_begin_shard(deliver, 0, 0);
+    deliver_begin_shard(deliver, 1, 0);
+    home_on_load(deliver_home(deliver), on_load, NULL);
+    begin_window();
+    publish_some(1);
+    publish_in(1, "ada", "late");
+    deliver_shard_behind(deliver, 1, 0);
+    end_window();
+    a.client.question = pace(PICK_NEWEST, 30);
+    assert_int_equal(
+        deliver_subscribe_home(deliver, &a.client, SL_SLICE("bob"), 1u << SL_EVENT_POST, -1), 0);
+    assert_int_equal(deliver_resume(deliver, &a.client, CURSOR(deliver_closed(deliver))), 0);
+    home_loaded(deliver_home(deliver), "bob", last_load, &sets);
+    settle();
+    assert_true(is_live(&a));
+    a.room = 0;
+    publish_some(40);
+    end_window();
+    assert_false(is_live(&a));
+    publish_some(1);
+    pass_in(1);
+    publish_follow("bob", "eve");
+    make_room(&a, FAKE_UNLIMITED);
+    settle();
+    end_window();
+    assert_sum(&a, 31, 10, 1);
+}
+
+static void put(struct rule_set *rules, const char *track)
+{
+    struct sl_filter *filter = filter_of(track);
+
+    assert_int_equal(rule_set_put(rules, SL_SLICE("r"), SL_SLICE_NONE, filter), 0);
+    sl_filter_unref(filter);
+    deliver_rules_changed(&a.client);
+}
+
+/* Each post of the window counts by the rules of when it came. */
+static void test_rules_may_change_within_a_window_of_who_falls_behind(void **state)
+{
+    struct rule_set *rules;
+
+    (void)state;
+    begin_again(1 << 20, 400, LAG_MS);
+    begin_window();
+    post("x");
+    a.client.question = pace(PICK_FIRST, 5);
+    assert_int_equal(deliver_subscribe_rules(deliver, &a.client, -1, &rules), 0);
+    assert_int_equal(deliver_resume(deliver, &a.client, CURSOR(id_at(0))), 0);
+    put(rules, "tea");
+    deliver_rules_ready(&a.client);
+    settle();
+    end_window();
+    assert_true(is_live(&a));
+    post("tea");
+    post("tea");
+    post("coffee");
+    put(rules, "coffee");
+    a.room = 0;
+    for (int i = 0; i < 6; i++)
+        publish_and_pass(0, "ada", i % 3 ? "coffee" : "tea");
+    deliver_turn_end(deliver);
+    assert_false(is_live(&a));
+    post("coffee");
+    make_room(&a, FAKE_UNLIMITED);
+    settle();
+    end_window();
+    assert_sum(&a, 5, 2, 0);
+}
+
+/* Who has been sent posts of a window of a home stream, and comes back within it, is not known to
+ * have been sent others by whom the user follows now. */
+static void test_the_first_of_a_home_stream_are_those_of_whom_the_user_follows_now(void **state)
+{
+    const struct sl_slice people[] = {SL_SLICE("ada"), SL_SLICE("eve")};
+    struct home_sets sets = {.followed = {people, 2}};
+
+    (void)state;
+    begin_again(1 << 20, 1 << 20, LAG_MS);
+    home_on_load(deliver_home(deliver), on_load, NULL);
+    begin_window();
+    post("before");
+    end_window();
+    publish_and_pass(0, "eve", "not followed yet");
+    publish_and_pass(0, "ada", "sent");
+    a.client.question = pace(PICK_FIRST, 2);
+    assert_int_equal(
+        deliver_subscribe_home(deliver, &a.client, SL_SLICE("bob"), 1u << SL_EVENT_POST, -1), 0);
+    assert_int_equal(deliver_resume(deliver, &a.client, CURSOR(last_id)), 0);
+    home_loaded(deliver_home(deliver), "bob", last_load, &sets);
+    publish_and_pass(0, "ada", "the third");
+    publish_and_pass(0, "eve", "the fourth");
+    settle();
+    end_window();
+    assert_sum(&a, 0, 2, 0);
+    for (int i = 0; i < 5; i++)
+        publish_and_pass(0, i % 2 ? "ada" : "eve", "x");
+    settle();
+    end_window();
+    assert_sum(&a, 2, 3, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CATCH_UP_TEST(
+            test_a_home_stream_with_a_pace_picks_from_all_that_passed_while_it_was_loaded),
+        CATCH_UP_TEST(test_a_home_stream_with_a_pace_picks_again_when_its_user_follows_somebody),
+        CATCH_UP_TEST(test_what_the_lane_holds_is_told_to_who_falls_behind),
+        CATCH_UP_TEST(test_what_the_lane_held_may_have_left_the_ring),
+        CATCH_UP_TEST(test_what_comes_late_is_told_to_who_counts_again),
+        CATCH_UP_TEST(test_rules_may_change_within_a_window_of_who_falls_behind),
+        CATCH_UP_TEST(test_the_first_of_a_home_stream_are_those_of_whom_the_user_follows_now),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
