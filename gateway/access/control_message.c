@@ -57,6 +57,8 @@ static void print_token(const struct token *token, struct buffer *json)
     print_text(json, "holder", token->holder);
     print_text(json, "jti", token->jti);
     print_text(json, "kid", token->kid);
+    if (token->key_number > 0)
+        print_number(json, "key", token->key_number);
     print_text(json, "issuer", token->issuer);
     print_number(json, "issued_ms", token->issued_ms);
     print_number(json, "expires_ms", token->expires_ms);
@@ -230,6 +232,8 @@ static int read_token(const json_t *object, struct token *ret_token)
     take_text(&members, "holder", token.holder, sizeof(token.holder));
     take_text(&members, "jti", token.jti, sizeof(token.jti));
     take_text(&members, "kid", token.kid, sizeof(token.kid));
+    if (json_object_get(object, "key"))
+        take_number(&members, "key", &token.key_number);
     take_text(&members, "issuer", token.issuer, sizeof(token.issuer));
     take_number(&members, "issued_ms", &token.issued_ms);
     take_number(&members, "expires_ms", &token.expires_ms);

@@ -1,10 +1,11 @@
 /* stream_pass.c - secrets, their names, and passes as JSON:
  *
  *     {"for":"...","sub":"42","holder":"42","scope":"stream:filter","exp":..,"iat":..,"jti":"..",
- *      "kid":"..","iss":"..","lim":{"track":400,..}}
+ *      "kid":"..","key":..,"iss":"..","lim":{"track":400,..}}
  *
  * Times are in milliseconds, and `sample` of `lim` in parts per million, as in a parsed token, so
- * that nothing is rounded twice. Scopes are words, because their bits may change. */
+ * that nothing is rounded twice. Scopes are words, because their bits may change. `key` is the
+ * key's number; gateways that do not know it leave it out. */
 #include "gateway/front/stream_pass.h"
 
 #include <errno.h>
@@ -129,9 +130,12 @@ int stream_pass_write(const struct stream_pass *pass, struct buffer *ret_json)
         buffer_append_format(ret_json, "%s%s", gap, scopes[i].name);
         gap = " ";
     }
-    buffer_append_format(ret_json, "\",\"exp\":%llu,\"iat\":%llu,\"lim\":{",
+    buffer_append_format(ret_json, "\",\"exp\":%llu,\"iat\":%llu",
                          (unsigned long long)token->expires_ms,
                          (unsigned long long)token->issued_ms);
+    if (token->key_number > 0)
+        buffer_append_format(ret_json, ",\"key\":%llu", (unsigned long long)token->key_number);
+    buffer_append_str(ret_json, ",\"lim\":{");
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
         buffer_append_format(
             ret_json, "%s\"%s\":%u", i ? "," : "", limits[i].name,
@@ -175,8 +179,11 @@ static bool read_all(const json_t *json, struct stream_pass *pass)
 {
     struct token *token = &pass->token;
     const json_t *exp = json_object_get(json, "exp"), *iat = json_object_get(json, "iat");
-    const json_t *lim = json_object_get(json, "lim");
+    const json_t *lim = json_object_get(json, "lim"), *key = json_object_get(json, "key");
 
+    if (key && (!json_is_integer(key) || json_integer_value(key) <= 0))
+        return false;
+    token->key_number = key ? (uint64_t)json_integer_value(key) : 0;
     if (!read_text(json_object_get(json, "for"), pass->print.text, sizeof(pass->print.text)) ||
         !json_is_integer(exp) || !json_is_integer(iat) || !json_is_object(lim))
         return false;

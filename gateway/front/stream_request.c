@@ -214,6 +214,8 @@ static int check_pass(const struct front_settings *settings, const struct stream
         return bearer_refuse(TOKEN_EXPIRED, &pass->token, refusal);
     if (token_is_revoked(settings->policy, &pass->token, now_ms))
         return bearer_refuse(TOKEN_REVOKED, &pass->token, refusal);
+    if (!token_policy_has_key(settings->policy, &pass->token))
+        return stream_request_refuse_ticket(refusal, "the key of its token is not used any more");
     r = print_request(request->stream, values, &print);
     if (r == 0 && strcmp(print.text, pass->print.text) != 0)
         r = stream_request_refuse_ticket(refusal, "the ticket is for another path or filter");

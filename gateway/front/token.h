@@ -42,7 +42,8 @@ struct token {
     uint64_t begins_ms, expires_ms;  /* Unix times, leeway included; it begins at 0 without nbf */
     char jti[TOKEN_NAME_SIZE];       /* by token_name(); empty: none */
     char kid[TOKEN_NAME_SIZE];       /* by token_name(): the key that verified it */
-    uint64_t key_number;             /* that key's; 0: not known, as it was checked elsewhere */
+    uint64_t key_number;             /* token_key_number() of that key; 0: not known, because a
+                                        gateway that does not tell it has checked the token */
     char issuer[TOKEN_NAME_SIZE];    /* by token_name(): whose keys these are; empty: any's */
     struct sl_filter_limits limits;  /* the defaults, narrowed or widened by the claim `lim` */
     uint64_t uses[USE_COUNT];        /* the same of how much it may use, plus one; 0: not said */
@@ -108,6 +109,8 @@ struct token_key_id {
     uint64_t number; /* token_key_number() */
 };
 bool token_policy_key(const struct token_policy *policy, unsigned n, struct token_key_id *ret_id);
+/* Whether the key that verified this token, perhaps on another gateway, is one of them. */
+bool token_policy_has_key(const struct token_policy *policy, const struct token *token);
 
 /* Called when a token names a key that its issuer does not have, or not yet. `issuer` has a
  * name. */

@@ -12,10 +12,10 @@
 #include <openssl/bio.h>
 #include <openssl/core_names.h>
 #include <openssl/err.h>
+#include <openssl/hmac.h>
 #include <openssl/pem.h>
 
 #include "base/alloc.h"
-#include "base/hash.h"
 #include "base/key_file.h"
 
 enum { SECRET_GOOD_BYTES = 32 /* the number of bits of HS256: RFC 7518, section 3.2 */ };
@@ -87,6 +87,19 @@ static int prepare_hmacs(struct token_key *key)
     return 0;
 }
 
+/* As good as a token for guessing the secret, and no better: Redis holds it for a while. */
+static int number_secret(struct token_key *key)
+{
+    static const char label[] = "sluice key number";
+    unsigned char hash[EVP_MAX_MD_SIZE];
+
+    if (!HMAC(EVP_sha256(), key->secret.data, (int)key->secret.size, (const unsigned char *)label,
+              sizeof(label) - 1, hash, NULL))
+        return -ENOMEM;
+    token_key_take_number(key, hash);
+    return 0;
+}
+
 int token_key_read_secret(const char *path, struct token_key **ret_key, struct failure *reterr)
 {
     struct token_key *key = token_key_new(path, TOKEN_KEY_SECRET);
@@ -107,6 +120,8 @@ int token_key_read_secret(const char *path, struct token_key **ret_key, struct f
             "the secret in '%s' has %zu bytes, fewer than %d: tokens may be forged by guessing",
             path, key->secret.size, SECRET_GOOD_BYTES);
     r = prepare_hmacs(key);
+    if (r == 0)
+        r = number_secret(key);
     if (r < 0)
         goto out;
     *ret_key = key;
@@ -206,10 +221,7 @@ const char *token_key_thumbprint(const struct token_key *key)
 
 uint64_t token_key_number(const struct token_key *key)
 {
-    const struct hash_key fixed = {0, 0}; /* the same in every worker; it is told nobody */
-    const struct buffer *what = key->thumbprint.size > 0 ? &key->thumbprint : &key->secret;
-
-    return hash_slice(fixed, buffer_slice(what)) | 1;
+    return key->number;
 }
 
 const char *token_key_warning(const struct token_key *key)

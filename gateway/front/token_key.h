@@ -43,8 +43,8 @@ void token_key_narrow(struct token_key *key, unsigned algorithms);
 bool token_key_is_called(const struct token_key *key, struct sl_slice kid);
 const char *token_key_name(const struct token_key *key);
 const char *token_key_thumbprint(const struct token_key *key); /* empty for a secret */
-/* Of what the key is, and not of its name: another one by the same name has another number. Not 0.
- */
+/* A fingerprint of what the key is, and not of its name: another one by the same name has another
+ * number. The same on every gateway; from 1 to 2^63-1. */
 uint64_t token_key_number(const struct token_key *key);
 
 /* A warning for operators about this key; NULL: none. */

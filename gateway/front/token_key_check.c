@@ -253,6 +253,7 @@ static int make_thumbprint(struct token_key *key, struct failure *reterr)
     if (r == 0 && EVP_Digest(jwk.data, jwk.size, hash, &hash_size, EVP_sha256(), NULL) != 1)
         r = -ENOMEM;
     if (r == 0) {
+        token_key_take_number(key, hash);
         base64url_encode(sl_slice((const char *)hash, hash_size), &key->thumbprint);
         r = buffer_str(&key->thumbprint) ? 0 : -ENOMEM;
     }

@@ -1,5 +1,6 @@
 """SIGHUP: keys, certificates, limits and the log's level change, and no client notices."""
 
+import json
 import os
 import signal
 import ssl
@@ -9,7 +10,7 @@ import pytest
 from harness import events
 from harness.gateway import SECRET
 from harness.http import HttpConnection
-from harness.streams import Refused
+from harness.streams import HttpStream, Refused
 from harness.tls import Certificate
 from harness.tokens import hs256_token
 from harness.waiting import eventually
@@ -30,6 +31,12 @@ def reload(gateway, says="worker_reloaded", times=1):
     before = gateway.log().count(f"event={says} ")
     os.kill(gateway.pid, signal.SIGHUP)
     eventually(lambda: gateway.log().count(f"event={says} ") == before + times, says)
+
+
+def renew(gateway, stream):
+    with gateway.connect() as connection:
+        path = f"/v1/connections/{stream.response.headers['sluice-connection']}/token"
+        return connection.request("PUT", path, gateway.bearer()).status
 
 
 def test_changed_secret_counts_for_who_comes_from_now_on(servers, redis):
@@ -59,6 +66,36 @@ def test_streams_end_when_another_secret_takes_the_place_of_theirs(servers, redi
         assert stream.next(seconds=60)["code"] == "token_revoked"
     redis.publish(events.dump(events.post(1, "to who stays")))
     assert new.next()["id"] == "1"
+
+
+def test_tickets_and_renewals_through_another_gateway_tell_whose_key_it_was(servers, redis):
+    """A ticket of an older gateway names the key only."""
+    first, second = (servers.gateway(redis, "--keys-removed-after", "500ms") for _ in range(2))
+
+    def by_ticket():
+        with second.connect() as connection:
+            answer = connection.request("POST", "/v1/tickets", {"Content-Type": "application/json", **second.bearer()},
+                                        json.dumps({"path": FIREHOSE}).encode())
+        return answer.json["ticket"]
+
+    def open_by(ticket):
+        return HttpStream(first.port, f"{FIREHOSE}?ticket={ticket}", "ndjson")
+
+    ending = [open_by(by_ticket())]
+    ticket = by_ticket()
+    key, = (name for name in redis.client.keys("sluice:*:ticket:*"))
+    row = json.loads(redis.client.get(key))
+    redis.client.set(key, json.dumps({name: value for name, value in row.items() if name != "key"}))
+    staying = open_by(ticket)
+    renewed = first.stream(FIREHOSE)
+    eventually(lambda: renew(second, renewed) == 200, "the other gateway has renewed it")
+    ending.append(renewed)
+    first.secret_file.write_text(OTHER + "\n")
+    reload(first)
+    for stream in ending:
+        assert stream.until(lambda message: message.type == "disconnect", seconds=60)[-1]["code"] == "token_revoked"
+    redis.publish(events.dump(events.post(1, "to who stays")))
+    assert staying.next()["id"] == "1"
 
 
 def test_new_certificate_is_shown_to_new_connections(servers, redis, tmp_path):

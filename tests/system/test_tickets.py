@@ -227,6 +227,24 @@ def test_redis_has_a_hash_for_a_time(servers):
         assert not redis.client.exists(key)
 
 
+@pytest.mark.parametrize("change, is_good", [
+    ({}, True), ({"key": None}, True), ({"key": 1}, False), ({"kid": "another"}, False), ({"iss": "another"}, False)])
+def test_it_is_good_while_the_key_of_its_token_is(servers, change, is_good):
+    """Gateways of older versions do not say which key of that name it was."""
+    redis = servers.redis()
+    gateway = servers.gateway(redis)
+    secret = ticket(gateway)
+    key = key_of(redis, "ticket", secret)
+    row = json.loads(redis.client.get(key))
+    assert row["kid"] == "secret" and row["key"] > 1
+    redis.client.set(key, json.dumps({name: value for name, value in {**row, **change}.items() if value is not None}))
+    if is_good:
+        open_stream(gateway, f"{TEA}&ticket={secret}").close()
+    else:
+        assert "the key of its token" in assert_refused(gateway, f"{TEA}&ticket={secret}").error["message"]
+        assert redis.client.exists(key)
+
+
 def test_any_gateway_takes_it(servers, redis, gateway):
     other = servers.gateway(redis)
     with open_stream(other, f"{TEA}&ticket={ticket(gateway)}"):

@@ -30,6 +30,7 @@ static struct control_question renewal(void)
     set(question.token.holder, "42");
     set(question.token.jti, "j");
     set(question.token.kid, "k");
+    question.token.key_number = INT64_MAX;
     set(question.token.issuer, "i");
     question.token.scopes = TOKEN_SCOPE_FILTER | TOKEN_SCOPE_READ;
     question.token.issued_ms = 1;
@@ -56,6 +57,7 @@ static void test_question_comes_back_as_it_went(void **state)
     assert_string_equal(message.question.id, question.id);
     assert_string_equal(message.question.token.subject, "42");
     assert_string_equal(message.question.token.kid, "k");
+    assert_true(message.question.token.key_number == INT64_MAX);
     assert_int_equal(message.question.token.scopes, question.token.scopes);
     assert_int_equal(message.question.token.expires_ms, 2);
     assert_memory_equal(message.question.token.uses, question.token.uses,

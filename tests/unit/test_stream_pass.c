@@ -1,5 +1,6 @@
 /* Secrets, passes as JSON, and the cookie of a session. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "gateway/front/session_cookie.h"
@@ -14,6 +15,7 @@ static const struct stream_pass example = {
               .expires_ms = UINT64_C(1) << 53,
               .jti = "j",
               .kid = "k",
+              .key_number = INT64_MAX,
               .issuer = "https://issuer.example",
               .limits = {1, 2, 3, 4, 3, false},
               .uses = {[USE_CONNECTS] = 1, [USE_BYTES] = 7}},
@@ -32,6 +34,7 @@ static void test_a_pass_is_what_it_was(void **state)
     assert_string_equal(pass.token.holder, example.token.holder);
     assert_string_equal(pass.token.jti, "j");
     assert_string_equal(pass.token.kid, "k");
+    assert_true(pass.token.key_number == INT64_MAX);
     assert_string_equal(pass.token.issuer, "https://issuer.example");
     assert_string_equal(pass.print.text, example.print.text);
     assert_int_equal(pass.token.scopes, example.token.scopes);
@@ -40,6 +43,28 @@ static void test_a_pass_is_what_it_was(void **state)
     assert_memory_equal(pass.token.uses, example.token.uses, sizeof(pass.token.uses));
     assert_memory_equal(&pass.token.limits, &example.token.limits, sizeof(pass.token.limits));
     buffer_done(&json);
+}
+
+#define MEMBERS                                                                                    \
+    "\"for\":\"f\",\"sub\":\"42\",\"holder\":\"42\",\"jti\":\"\",\"kid\":\"k\",\"iss\":\"\","      \
+    "\"scope\":\"\","                                                                              \
+    "\"exp\":2,\"iat\":1,\"lim\":{\"track\":1,\"follow\":1,\"boxes\":1,\"rules\":1,\"sample\":1}"
+
+static void test_older_gateways_do_not_tell_which_key_it_was(void **state)
+{
+    static const char *const bad[] = {"0", "-1", "1.0", "\"1\"", "null", "9223372036854775808"};
+    char text[512];
+    struct stream_pass pass = example;
+
+    (void)state;
+    assert_int_equal(stream_pass_read(SL_SLICE("{" MEMBERS "}"), &pass), 0);
+    assert_true(pass.token.key_number == 0);
+    assert_int_equal(stream_pass_read(SL_SLICE("{" MEMBERS ",\"key\":7}"), &pass), 0);
+    assert_true(pass.token.key_number == 7);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        snprintf(text, sizeof(text), "{" MEMBERS ",\"key\":%s}", bad[i]);
+        assert_int_equal(stream_pass_read(sl_slice_str(text), &pass), -EBADMSG);
+    }
 }
 
 static void test_what_is_none_is_refused(void **state)
@@ -98,6 +123,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_pass_is_what_it_was),
+        cmocka_unit_test(test_older_gateways_do_not_tell_which_key_it_was),
         cmocka_unit_test(test_what_is_none_is_refused),
         cmocka_unit_test(test_secrets_are_texts_of_128_bits),
         cmocka_unit_test(test_a_cookie_is_found_among_others),

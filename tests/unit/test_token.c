@@ -829,10 +829,10 @@ static void test_bad_public_keys_are_named(void **state)
     fclose(file);
     static const struct {
         const char *name, *text;
-    } cases[] = {{"small.pem", "1024 bits"},         {"p224.pem", "P-256"},
-                 {"edwards.pem", "not RSA, EC"}, {"text.pem", "no public key"},
-                 {"broken.pem", "no public key"},    {"private.pem", "private"},
-                 {"two.pem", "more than one"},       {"missing.pem", "No such file"}};
+    } cases[] = {{"small.pem", "1024 bits"},      {"p224.pem", "P-256"},
+                 {"edwards.pem", "not RSA, EC"},  {"text.pem", "no public key"},
+                 {"broken.pem", "no public key"}, {"private.pem", "private"},
+                 {"two.pem", "more than one"},    {"missing.pem", "No such file"}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const char *path = path_of(cases[i].name);
 
@@ -867,6 +867,48 @@ static void test_keys_that_kid_could_not_tell_apart_are_refused(void **state)
     ec_file = write_public_key("more/rsa.pem", ec); /* told apart by `alg` */
     token_policy_free(policy_of(&(struct token_policy_settings){
         .public_key_files = (const char *const[]){rsa_file, ec_file}, .public_key_count = 2}));
+}
+
+static uint64_t only_number(const struct token_policy_settings *settings)
+{
+    struct token_policy *policy = policy_of(settings);
+    struct token token = {.kid = "name"};
+    struct token_key_id id;
+
+    assert_true(token_policy_key(policy, 0, &id));
+    assert_string_equal(id.kid, "name");
+    assert_in_range(id.number, 1, INT64_MAX);
+    assert_true(token_policy_has_key(policy, &token)); /* not known which */
+    token.key_number = id.number;
+    assert_true(token_policy_has_key(policy, &token));
+    token.key_number = id.number - 1;
+    assert_false(token_policy_has_key(policy, &token));
+    token = (struct token){.kid = "name", .issuer = "another", .key_number = id.number};
+    assert_false(token_policy_has_key(policy, &token));
+    token = (struct token){.kid = "another", .key_number = id.number};
+    assert_false(token_policy_has_key(policy, &token));
+    token_policy_free(policy);
+    return id.number;
+}
+
+/* Gateways tell each other. */
+static void test_number_of_a_key_is_that_of_its_bytes(void **state)
+{
+    const char *file = write_text("name", secret);
+    const struct token_policy_settings secrets = {.secret_file = file};
+    const struct token_policy_settings pairs = {.public_key_files = &file, .public_key_count = 1};
+    uint64_t number = only_number(&secrets);
+
+    (void)state;
+    assert_true(only_number(&secrets) == number);
+    write_text("name", "another secret of thirty-two bytes");
+    assert_true(only_number(&secrets) != number);
+    write_public_key("name", rsa);
+    number = only_number(&pairs);
+    write_public_key("name", other_rsa);
+    assert_true(only_number(&pairs) != number);
+    write_public_key("name", rsa);
+    assert_true(only_number(&pairs) == number);
 }
 
 static void test_weak_secrets_are_warned_of(void **state)
@@ -999,6 +1041,7 @@ int main(void)
         cmocka_unit_test(test_bad_key_files_are_named),
         cmocka_unit_test(test_bad_public_keys_are_named),
         cmocka_unit_test(test_keys_that_kid_could_not_tell_apart_are_refused),
+        cmocka_unit_test(test_number_of_a_key_is_that_of_its_bytes),
         cmocka_unit_test(test_weak_secrets_are_warned_of),
         cmocka_unit_test(test_policy_survives_each_failed_allocation),
         cmocka_unit_test(test_check_survives_each_failed_allocation),
