@@ -129,6 +129,7 @@ def cases_of_header(rsa, ec):
     yield "a key of its own that signed it", signed('{"alg":"HS256","jwk":{"kty":"oct","k":"AAAA"}}', key=bytes(3)), BAD
     for name in ("jku", "x5u"):
         yield f"{name}: nobody asks there", header(f'"{name}":"http://127.0.0.1:9/keys"'), GOOD
+    yield "x5c: nobody reads it", header('"x5c":["AAAA"]'), GOOD
     for text in ("null", "1", "true", "[]", "{}", '["hs"]'):
         yield f"kid is {text}", header(f'"kid":{text}'), BAD
     for text in ("", "unknown", "../../dev/null", "/dev/null", "' OR 1=1 --", "x" * 3000, "\\u0000", "\\ud800"):

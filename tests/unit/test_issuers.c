@@ -227,6 +227,26 @@ static void test_a_key_of_one_issuer_never_serves_another(void **state)
     token_policy_free(policy);
 }
 
+static void test_two_keys_by_one_name_are_not_tried_in_turn(void **state)
+{
+    struct token_policy *policy = NULL;
+    struct failure failure = {""};
+    struct token token;
+    char json[2000];
+
+    (void)state;
+    snprintf(json, sizeof(json),
+             "[{\"issuer\":\"https://a\",\"audience\":\"sluice\",\"jwks_file\":[\"%s\",\"%s\"]}]",
+             write_set("a.json", key_a), write_set("b.json", key_b));
+    if (token_policy_new(
+            &(struct token_policy_settings){.issuers_file = write_file("issuers.json", json)},
+            &policy, &failure) < 0)
+        fail_msg("%s", failure.text);
+    assert_int_equal(check(policy, CLAIMS(), key_a, &token), TOKEN_UNKNOWN_KEY);
+    assert_int_equal(check(policy, CLAIMS(), key_b, &token), TOKEN_UNKNOWN_KEY);
+    token_policy_free(policy);
+}
+
 static void test_whose_issuer_is_wrong_is_told_behind_the_signature(void **state)
 {
     struct token_policy *policy = NULL;
@@ -540,6 +560,7 @@ int main(void)
         cmocka_unit_test(test_every_member_is_read),
         cmocka_unit_test(test_refusals_name_the_place),
         cmocka_unit_test(test_a_key_of_one_issuer_never_serves_another),
+        cmocka_unit_test(test_two_keys_by_one_name_are_not_tried_in_turn),
         cmocka_unit_test(test_whose_issuer_is_wrong_is_told_behind_the_signature),
         cmocka_unit_test(test_issuer_of_the_options_stands_beside_them),
         cmocka_unit_test(test_claims_are_mapped),
