@@ -35,6 +35,7 @@ static const struct cli_option options[] = {
      CLI_MANY},
     {"jwt-issuer", 'i', "TEXT", "What iss is to be.", NULL, CLI_ONCE},
     {"jwt-audience", 'a', "TEXT", "What aud is to be.", NULL, CLI_ONCE},
+    {"jwt-subject-claim", 'u', "NAME", "The claim that names the subject.", NULL, CLI_ONCE},
     {"issuers-file", 'f', "FILE", "The other issuers.", CLI_FILE, CLI_ONCE},
     {"data-dir", 'd', "DIR", "Where a sluiced stores fetched keys.", CLI_FILE, CLI_ONCE},
     {"sluiced", 'g', "PROGRAM", "The sluiced to run; the default is that of this installation.",

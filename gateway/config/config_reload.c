@@ -29,6 +29,7 @@ static const enum config_option reloadable[] = {
     CONFIG_OPTION_keys_removed,
     CONFIG_OPTION_keys_removed_after_ms,
     CONFIG_OPTION_jwt_audience,
+    CONFIG_OPTION_jwt_subject_claim,
     CONFIG_OPTION_issuers_file,
     CONFIG_OPTION_remembered_tokens,
     CONFIG_OPTION_tls_cert,

@@ -82,6 +82,7 @@ struct token_policy_settings {
     unsigned public_key_count, jwks_file_count;
     const char *issuer;                /* for these keys; NULL or empty: not checked */
     const char *audience;              /* for these keys; NULL or empty: not checked */
+    const char *subject_claim;         /* of its tokens; NULL or empty: sub */
     const char *issuers_file;          /* further issuers (issuers.h); NULL: none */
     const struct key_sources *sources; /* fetched sets, of all issuers; NULL: none */
     bool allows_bad_sets;              /* a set may have become invalid: the others continue */

@@ -22,6 +22,7 @@ void token_policy_free(struct token_policy *policy)
     issuers_free(policy->list);
     mem_free(policy->name);
     mem_free(policy->audience);
+    mem_free(policy->subject_claim);
     mem_free(policy);
 }
 
@@ -57,12 +58,16 @@ static int add_own(struct token_policy *policy, const struct token_policy_settin
     r = copy_text(settings->issuer, &policy->name);
     if (r == 0)
         r = copy_text(settings->audience, &policy->audience);
+    if (r == 0)
+        r = copy_text(settings->subject_claim, &policy->subject_claim);
     policy->own = (struct issuer_settings){
         .name = policy->name,
         .audiences = {{policy->audience}, policy->audience ? 1 : 0},
         .algorithms = ~0U,
         .claims = CLAIM_RULES_OWN,
     };
+    policy->own.claims.subject =
+        (struct claim_path){{policy->subject_claim}, policy->subject_claim ? 1 : 0};
     if (r == 0)
         r = issuer_keys_init(issuer, &policy->own, settings->public_key_count + 1,
                              settings->jwks_file_count, settings->sources,

@@ -11,6 +11,7 @@ struct token_policy {
     unsigned issuer_count;
     struct issuer_settings own; /* of the first one */
     char *name, *audience;      /* of the first one; NULL: not checked */
+    char *subject_claim;        /* of the first one; NULL: sub */
     struct issuer_list *list;   /* of the others; NULL: none */
     struct token_memory *memory;
     struct metrics *metrics;     /* NULL: no counting */

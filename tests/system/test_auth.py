@@ -269,6 +269,24 @@ def test_issuer_and_audience_when_configured(strict_gateway):
         assert ("issuer" if "iss" in bad else "audience") in response.headers["www-authenticate"]
 
 
+def test_subject_is_in_the_claim_that_the_settings_name(module_servers, redis):
+    """A name with dots is one name."""
+    claim = "https://example.org/user.id"
+    gateway = module_servers.gateway(redis, "--jwt-subject-claim", claim, "--max-connections-per-subject", "1")
+
+    def token(**claims):
+        return hs256_token(SECRET, **{**CLAIMS, **claims})
+    with gateway.stream(FIREHOSE, token=token(**{"sub": "a", claim: 42})):
+        response = refusal(gateway, token=token(**{"sub": "b", claim: "42"}))
+        assert (response.status, response.error["code"]) == (429, "too_many_connections"), response
+        gateway.stream(FIREHOSE, token=token(**{"sub": "a", claim: "43"})).close()
+        gateway.stream(FIREHOSE, token=token(sub="42")).close()  # which has no subject
+    for bad in (2 ** 53, 1.5, True, [], "", {"id": "42"}):
+        response = refusal(gateway, token=token(**{claim: bad}))
+        assert (response.status, response.error["code"]) == (401, "invalid_token"), response
+        assert "subject" in response.error["message"] or "sub " in response.error["message"]
+
+
 @contextlib.contextmanager
 def stream_until_its_token_ends(gateway, publish, transport):
     """A stream that has brought an event, and its last message. A slow machine needs a token that is good

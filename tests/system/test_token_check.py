@@ -46,6 +46,8 @@ def test_each_verdict_says_why(secret):
         assert not [word for word in words if word not in said], said
     said = says(hs256_token(SECRET, aud=["\u001b[2J", "b"]), "--jwt-audience", "sluice")
     assert "wrong_audience" in said and r'["\u001B[2J","b"]' in said and 'wanted: "sluice"' in said
+    said = says(hs256_token(SECRET, sub="42", user="43"), "--jwt-subject-claim", "user", status=0)
+    assert 'subject: "43"' in said
     said = says(hs256_token(SECRET, iss="https://b"), "--jwt-issuer", "https://a")
     assert "wrong_issuer" in said and 'iss: "https://b"' in said and 'wanted: "https://a"' in said
 

@@ -937,6 +937,7 @@ static void test_policy_survives_each_failed_allocation(void **state)
                                              .public_key_count = 2,
                                              .issuer = "issuer",
                                              .audience = "audience",
+                                             .subject_claim = "user_id",
                                              .remembered_tokens = 100};
     struct token_policy *policy = NULL;
     struct failure failure;
