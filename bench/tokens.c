@@ -1,11 +1,13 @@
-/* bench/tokens.c - what does it cost to check a token, by the way it is signed?
+/* bench/tokens.c - what does it cost to check a token, by the way it is signed; and to count the
+ * request that it came with?
  *
  *     tokens [-n CHECKS] [-r ROUNDS]
  *
  * A token of usual size for each algorithm, checked CHECKS times in each of ROUNDS rounds, once
  * with its signature each time and once remembered: the median over the rounds, in microseconds of
  * CPU. All that a handshake spends on its token is in it, from the text to who asks; nothing else
- * is. */
+ * is. Then a request of the API is counted for its address and its subject as often, with both
+ * headers of its answer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,7 @@
 #include "base/base64url.h"
 #include "bench/measure.h"
 #include "gateway/front/token.h"
+#include "gateway/front/use_check.h"
 #include "tests/support/jwt.h"
 
 #define SECRET "a secret of more than thirty-two bytes, for each of the hashes"
@@ -147,6 +150,59 @@ static void measure_kind(const struct kind *kind, unsigned checks, unsigned roun
     EVP_PKEY_free(key);
 }
 
+/* Limits that are set and not reached. */
+static struct use_limits limits_of_requests(void)
+{
+    struct use_limits limits;
+
+    for (int i = 0; i < USE_COUNT; i++)
+        limits.of[i] = USE_UNBOUNDED;
+    limits.of[USE_REQUESTS] = 1000000000;
+    return limits;
+}
+
+/* Microseconds a request. */
+static double count_round(struct use_check *check, unsigned checks)
+{
+    const struct token token = {.holder = "114871006736384"};
+    double begin = measure_cpu_us();
+    struct http_refusal refusal;
+
+    for (unsigned i = 0; i < checks; i++) {
+        buffer_clear(check->headers);
+        if (use_check_address(check, &refusal) < 0 ||
+            use_check_subject(check, &token, &refusal) < 0)
+            measure_fail("request", "is refused");
+    }
+    return (measure_cpu_us() - begin) / checks;
+}
+
+static void measure_counting(unsigned checks, unsigned rounds)
+{
+    const struct use_limits limits = limits_of_requests();
+    struct buffer headers = BUFFER_INIT;
+    struct use_check check = {
+        .uses = fair_use_new(10000),
+        .of_subject = &limits,
+        .of_address = &limits,
+        .asks = USE_ASKS_REQUEST,
+        .address = SL_SLICE("\x7f\0\0\2"),
+        .times = {.now_ms = 1000000, .wall_ms = (uint64_t)time(NULL) * 1000},
+        .headers = &headers,
+    };
+    double values[MAX_ROUNDS];
+
+    if (!check.uses)
+        measure_fail("accounts", "out of memory");
+    for (unsigned i = 0; i < rounds; i++)
+        values[i] = count_round(&check, checks);
+    if (!headers.data || !memmem(headers.data, headers.size, "RateLimit: ", 11))
+        measure_fail("request", "has no headers");
+    printf("\ncounting and checking a request: %.2f us\n", measure_share(values, rounds, 0.5));
+    fair_use_free(check.uses);
+    buffer_done(&headers);
+}
+
 int main(int argc, char **argv)
 {
     unsigned checks = 2000, rounds = 11;
@@ -163,6 +219,7 @@ int main(int argc, char **argv)
     printf("| algorithm | bytes | us by signature | us remembered |\n|---|---|---|---|\n");
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
         measure_kind(&kinds[i], checks, rounds);
+    measure_counting(checks, rounds);
     rmdir(folder);
     return EXIT_SUCCESS;
 }
