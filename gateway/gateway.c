@@ -19,7 +19,6 @@
 #include "gateway/access/use_exchange.h"
 #include "gateway/api/api.h"
 #include "gateway/api/archive_watch.h"
-#include "gateway/config/config_reload.h"
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/dictionaries.h"
 #include "gateway/delivery/home_loader.h"
@@ -79,66 +78,6 @@ static void on_drained(void *context)
     uv_close((uv_handle_t *)&gateway->pulse, NULL);
 }
 
-/* Applies the current settings. */
-static int read_front(struct gateway *gateway, struct failure *reterr)
-{
-    int r = front_config_read(&gateway->front, gateway->parts->config, reterr);
-
-    if (r == 0 && gateway->access)
-        access_watch_set_policy(gateway->access, gateway->front.policy);
-    if (r == 0 && gateway->parts->worker == 0) /* one worker is enough */
-        front_config_warn(&gateway->front);
-    if (r == 0 && worker_keys_renew(gateway->keys) < 0)
-        r = failure_set(reterr, -ENOMEM, "out of memory");
-    return r;
-}
-
-/* Opens the current file, whether or not the other settings are valid. */
-static void open_audit_log(struct gateway *gateway)
-{
-    struct failure failure;
-    char room[LOG_QUOTE_SIZE];
-
-    if (audit_log_open(gateway->audit, config_audit_log(gateway->parts->config), &failure) < 0)
-        log_error("audit_log_not_opened", "worker=%u why=%s", gateway->parts->worker,
-                  log_quote(sl_slice_str(failure.text), room));
-}
-
-static void audit_reload(struct gateway *gateway)
-{
-    struct buffer json;
-
-    if (gateway->parts->worker == 0 && audit_begin(gateway->audit, "reloaded", &json))
-        audit_end_take(gateway->audit, &json);
-}
-
-/* Existing streams are unchanged: their tokens and certificates were valid when they began. */
-static void reload(struct gateway *gateway)
-{
-    struct config *config = gateway->parts->config;
-    struct buffer left = BUFFER_INIT; /* the parent has reported it */
-    struct failure failure = {"out of memory"};
-    char room[LOG_QUOTE_SIZE];
-    int r;
-
-    r = config_reload(config, &left, &failure);
-    if (r == 0)
-        r = read_front(gateway, &failure);
-    if (r == 0)
-        r = server_reload_certificate(gateway->server, &failure);
-    open_audit_log(gateway);
-    if (r == 0) {
-        audit_reload(gateway);
-        deliver_set_limits(gateway->deliver, config->max_owed_bytes, config->max_shared_bytes,
-                           config->max_home_bytes, config->max_lag_ms);
-        log_info("worker_reloaded", "worker=%u", gateway->parts->worker);
-    } else {
-        log_error("worker_not_reloaded", "worker=%u why=%s", gateway->parts->worker,
-                  log_quote(sl_slice_str(failure.text), room));
-    }
-    buffer_done(&left);
-}
-
 /* Closes the listeners, so that no connections wait in queues that nobody empties. */
 static void close_listeners(const struct listener *listeners)
 {
@@ -158,10 +97,11 @@ static void on_signal(uv_signal_t *handle, int number)
         return;
     }
     if (number == SIGHUP) {
-        reload(gateway);
+        gateway_reload(gateway);
         return;
     }
     log_info("draining", "worker=%u signal=%d", parts->worker, number);
+    gateway->is_stopping = true;
     for (size_t i = 0; i < GATEWAY_SIGNAL_COUNT; i++)
         uv_signal_stop(&gateway->signals[i]);
     /* Events from here on are delivered by the next server, and so are those that still wait for
@@ -346,9 +286,14 @@ static int start_keys(struct gateway *gateway, struct failure *reterr)
         .metrics = gateway->metrics,
         .tells = gateway->parts->worker == 0,
     };
+    int r;
 
+    gateway->front = (struct front_config){.metrics = gateway->metrics, .allows_bad_sets = true};
+    r = front_config_read(&gateway->front, settings.config, reterr);
+    if (r < 0)
+        return r;
     gateway->keys = worker_keys_new(&settings);
-    return gateway->keys ? read_front(gateway, reterr)
+    return gateway->keys ? gateway_use_front(gateway, reterr)
                          : failure_set(reterr, -ENOMEM, "out of memory");
 }
 
@@ -359,7 +304,6 @@ static int start(struct gateway *gateway, struct failure *reterr)
     r = sl_redis_address_parse(sl_slice_str(gateway->parts->redis_url), &gateway->redis, reterr);
     if (r < 0)
         return r;
-    gateway->front.metrics = gateway->metrics;
     gateway->audit = audit_log_new(&gateway->loop, gateway->metrics);
     if (!gateway->audit)
         return failure_set(reterr, -ENOMEM, "out of memory");

@@ -19,6 +19,7 @@ struct control_channel;
 struct deliver;
 struct dictionaries;
 struct event_decoder;
+struct gateway_reading;
 struct home_loader;
 struct intake;
 struct log_cache;
@@ -74,7 +75,18 @@ struct gateway {
     struct use_exchange *use_exchange;   /* worker 0 only */
     struct archive_watch *archive_watch; /* worker 0 only; also NULL without an archive */
     int ready_fd;                        /* -1: already reported */
+    struct gateway_reading *reading;     /* of the settings; NULL: none is under way */
+    bool is_reading_again;               /* another one was requested meanwhile */
+    bool is_stopping;
 };
+
+/* --- gateway_reload.c --- */
+
+/* Reads the settings and files again, aside, and applies them when they are read. */
+void gateway_reload(struct gateway *gateway);
+
+/* Passes the keys of `front` to the parts that exist. 0; -ENOMEM: *reterr says so. */
+int gateway_use_front(struct gateway *gateway, struct failure *reterr);
 
 /* --- gateway_hearing.c --- */
 

@@ -58,18 +58,23 @@ static void change_file(struct audit_log *audit)
     audit->has_next = false;
 }
 
-int audit_log_open(struct audit_log *audit, const char *path, struct failure *reterr)
+void audit_log_set_file_take(struct audit_log *audit, int fd)
 {
-    int fd = path ? audit_file_open(path, reterr) : -1;
-
-    if (path && fd < 0)
-        return fd;
     if (audit->has_next)
         close_file(audit->next_fd);
     audit->next_fd = fd;
     audit->has_next = true;
     if (!audit->is_writing)
         change_file(audit);
+}
+
+int audit_log_open(struct audit_log *audit, const char *path, struct failure *reterr)
+{
+    int fd = path ? audit_file_open(path, reterr) : -1;
+
+    if (path && fd < 0)
+        return fd;
+    audit_log_set_file_take(audit, fd);
     return 0;
 }
 

@@ -33,6 +33,8 @@ struct audit_log *audit_log_new(uv_loop_t *loop, struct metrics *metrics);
 /* Lines from now on go to the file at `path`, opened anew; NULL: nowhere. 0; a negative errno:
  * *reterr says why, and nothing has changed. */
 int audit_log_open(struct audit_log *audit, const char *path, struct failure *reterr);
+/* The same for a file that was opened by audit_file_open(); -1: none. */
+void audit_log_set_file_take(struct audit_log *audit, int fd);
 /* The loop has run until it is empty: everything is written, or lost. */
 void audit_log_free(struct audit_log *audit);
 

@@ -2,7 +2,7 @@
  *
  * Token keys are read by the same function as in workers (front/token.h). For TLS the certificate
  * and its key must be readable, without a password, and belong together. Blocks on the disk: before
- * there are workers, and in the parent and each worker when the settings are reloaded. */
+ * there are workers, and in the parent when the settings are reloaded. */
 #include "gateway/config/config_files.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
  *
  * The table of options has the offset and size of each field, so that old and new values are
  * compared and exchanged without code for each. The caller is told which other settings have
- * changed; these keep their values. Nothing is applied unless everything is valid, including files.
- * TLS may get another certificate, but cannot be switched on or off. */
+ * changed; these keep their values. TLS may get another certificate, but cannot be switched on or
+ * off. */
 #include "gateway/config/config_reload.h"
 
 #include <stddef.h>
@@ -154,20 +154,32 @@ static bool is_reloadable(enum config_option option, bool with_tls)
     return false;
 }
 
-int config_reload(struct config *config, struct buffer *ret_left, struct failure *reterr)
+int config_reload_read(const struct config *config, struct config **ret_fresh,
+                       struct failure *reterr)
 {
-    struct config *fresh;
-    bool with_tls;
-    int r;
+    return config_read(config->sources.argc, config->sources.argv, config->sources.environment,
+                       ret_fresh, reterr);
+}
 
-    r = config_read(config->sources.argc, config->sources.argv, config->sources.environment, &fresh,
-                    reterr);
-    if (r < 0)
-        return r;
-    r = config_check_files(fresh, reterr);
-    if (r < 0)
-        goto out;
-    with_tls = !changes_tls(config, fresh);
+void config_reload_merge(const struct config *config, const struct config *fresh,
+                         struct config *ret_merged)
+{
+    bool with_tls = !changes_tls(config, fresh);
+
+    *ret_merged = *config;
+    for (unsigned i = 0; i < CONFIG_OPTION_COUNT; i++) {
+        const struct field *field = &fields[i];
+
+        if (is_reloadable((enum config_option)i, with_tls))
+            memcpy((char *)ret_merged + field->offset, (const char *)fresh + field->offset,
+                   field->size);
+    }
+}
+
+void config_reload_apply_take(struct config *config, struct config *fresh, struct buffer *ret_left)
+{
+    bool with_tls = !changes_tls(config, fresh);
+
     for (unsigned i = 0; i < CONFIG_OPTION_COUNT; i++) {
         enum config_option option = (enum config_option)i;
 
@@ -175,11 +187,24 @@ int config_reload(struct config *config, struct buffer *ret_left, struct failure
             continue;
         if (is_reloadable(option, with_tls))
             exchange(option, config, fresh);
-        else
+        else if (ret_left)
             buffer_append_format(ret_left, ", %s", fields[i].name);
     }
     config_set_log(config);
-out:
     config_free(fresh);
+}
+
+int config_reload(struct config *config, struct buffer *ret_left, struct failure *reterr)
+{
+    struct config *fresh;
+    int r = config_reload_read(config, &fresh, reterr);
+
+    if (r < 0)
+        return r;
+    r = config_check_files(fresh, reterr);
+    if (r == 0)
+        config_reload_apply_take(config, fresh, ret_left);
+    else
+        config_free(fresh);
     return r;
 }

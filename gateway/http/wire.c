@@ -37,13 +37,20 @@ struct wire_kind {
     void (*finish)(struct wire *wire);
 };
 
+/* If an SSL context is given a certificate of another kind (RSA, EC), it also keeps the first one;
+ * and if it is given a certificate without its key, it loses the old key. Therefore both files are
+ * read into a context of their own, from which every handshake takes the certificate. */
+struct wire_certificate {
+    SSL_CTX *context;
+};
+
 struct wires {
     struct wires_settings settings;
     struct lws_context *context;
     struct lws_vhost *plain, *with_tls; /* with_tls NULL: no TLS */
     SSL_CTX *tls;                       /* of `with_tls` */
-    SSL_CTX *renewed;         /* contains the certificate that was read last; NULL: `tls` does */
-    char record[RECORD_SIZE]; /* buffer for assembling a record */
+    struct wire_certificate *renewed;   /* NULL: `tls` contains the current one */
+    char record[RECORD_SIZE];           /* buffer for assembling a record */
 };
 
 static struct wires *wires_of(const struct wire *wire)
@@ -445,37 +452,53 @@ struct sl_slice wire_client_address(const struct wire *wire, char room[static WI
 
 /* --- all wires --- */
 
-static int refuse_certificate(const struct wires *wires, struct failure *reterr)
+static int refuse_certificate(const char *file, const char *key_file, struct failure *reterr)
 {
     ERR_clear_error();
-    return failure_set(reterr, -EINVAL, "cannot serve with certificate '%s' and key '%s'",
-                       wires->settings.certificate, wires->settings.key);
+    return failure_set(reterr, -EINVAL, "cannot serve with certificate '%s' and key '%s'", file,
+                       key_file);
 }
 
-/* NULL: a file cannot be read, or they do not belong together. */
-static SSL_CTX *read_certificate(const struct wires_settings *settings)
+int wire_certificate_new(const char *file, const char *key_file,
+                         struct wire_certificate **ret_certificate, struct failure *reterr)
 {
-    SSL_CTX *read = SSL_CTX_new(TLS_server_method());
+    struct wire_certificate *certificate = mem_zalloc(sizeof(*certificate));
+    SSL_CTX *context = certificate ? SSL_CTX_new(TLS_server_method()) : NULL;
 
-    if (read && SSL_CTX_use_certificate_chain_file(read, settings->certificate) == 1 &&
-        SSL_CTX_use_PrivateKey_file(read, settings->key, SSL_FILETYPE_PEM) == 1 &&
-        SSL_CTX_check_private_key(read) == 1)
-        return read;
-    SSL_CTX_free(read);
-    return NULL;
+    if (!context) {
+        mem_free(certificate);
+        return failure_set(reterr, -ENOMEM, "out of memory");
+    }
+    certificate->context = context;
+    if (SSL_CTX_use_certificate_chain_file(context, file) == 1 &&
+        SSL_CTX_use_PrivateKey_file(context, key_file, SSL_FILETYPE_PEM) == 1 &&
+        SSL_CTX_check_private_key(context) == 1) {
+        *ret_certificate = certificate;
+        return 0;
+    }
+    wire_certificate_free(certificate);
+    return refuse_certificate(file, key_file, reterr);
+}
+
+void wire_certificate_free(struct wire_certificate *certificate)
+{
+    if (!certificate)
+        return;
+    SSL_CTX_free(certificate->context);
+    mem_free(certificate);
 }
 
 /* Done before there is a context of libwebsockets, because that could not be freed without the
  * loop. */
-static int check_certificate(const struct wires *wires, struct failure *reterr)
+static int check_certificate(const struct wires_settings *settings, struct failure *reterr)
 {
-    SSL_CTX *read;
+    struct wire_certificate *certificate = NULL;
+    int r = 0;
 
-    if (!wires->settings.certificate)
-        return 0;
-    read = read_certificate(&wires->settings);
-    SSL_CTX_free(read);
-    return read ? 0 : refuse_certificate(wires, reterr);
+    if (settings->certificate)
+        r = wire_certificate_new(settings->certificate, settings->key, &certificate, reterr);
+    wire_certificate_free(certificate);
+    return r;
 }
 
 static int create_tls(struct wires *wires, struct lws_context_creation_info *info,
@@ -488,7 +511,7 @@ static int create_tls(struct wires *wires, struct lws_context_creation_info *inf
     info->ssl_private_key_filepath = wires->settings.key;
     wires->with_tls = lws_create_vhost(wires->context, info);
     if (!wires->with_tls)
-        return refuse_certificate(wires, reterr);
+        return refuse_certificate(wires->settings.certificate, wires->settings.key, reterr);
     /* Idle connections keep no record buffers. */
     SSL_CTX_set_mode(wires->tls, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     return 0;
@@ -535,7 +558,7 @@ int wires_new(const struct wires_settings *settings, struct wires **ret_wires,
     if (!wires)
         return failure_set(reterr, -ENOMEM, "out of memory");
     wires->settings = *settings;
-    r = check_certificate(wires, reterr);
+    r = check_certificate(settings, reterr);
     if (r == 0)
         r = create_context(wires, reterr);
     if (r < 0) {
@@ -556,30 +579,21 @@ bool wires_have_tls(const struct wires *wires)
 static int show_renewed(SSL *tls, void *owner)
 {
     const struct wires *wires = owner;
+    SSL_CTX *context = wires->renewed->context;
     STACK_OF(X509) *chain = NULL;
 
-    SSL_CTX_get0_chain_certs(wires->renewed, &chain);
+    SSL_CTX_get0_chain_certs(context, &chain);
     SSL_certs_clear(tls);
-    return SSL_use_cert_and_key(tls, SSL_CTX_get0_certificate(wires->renewed),
-                                SSL_CTX_get0_privatekey(wires->renewed), chain, 1);
+    return SSL_use_cert_and_key(tls, SSL_CTX_get0_certificate(context),
+                                SSL_CTX_get0_privatekey(context), chain, 1);
 }
 
-/* If an SSL context is given a certificate of another kind (RSA, EC), it also keeps the first one;
- * and if it is given a certificate without its key, it loses the old key. Therefore both files are
- * read into a context of their own, from which every handshake takes the certificate. */
-int wires_reload_certificate(struct wires *wires, struct failure *reterr)
+void wires_set_certificate_take(struct wires *wires, struct wire_certificate *certificate)
 {
-    SSL_CTX *read;
-
-    if (!wires->tls)
-        return 0;
-    read = read_certificate(&wires->settings);
-    if (!read)
-        return refuse_certificate(wires, reterr);
-    SSL_CTX_free(wires->renewed);
-    wires->renewed = read;
+    assert(wires->tls);
+    wire_certificate_free(wires->renewed);
+    wires->renewed = certificate;
     SSL_CTX_set_cert_cb(wires->tls, show_renewed, wires);
-    return 0;
 }
 
 void wires_close(struct wires *wires)
@@ -596,6 +610,6 @@ void wires_free(struct wires *wires)
         return;
     if (wires->context)
         lws_context_destroy(wires->context);
-    SSL_CTX_free(wires->renewed);
+    wire_certificate_free(wires->renewed);
     mem_free(wires);
 }

@@ -27,6 +27,7 @@
 
 struct lws;
 struct wire;
+struct wire_certificate;
 struct wires; /* the shared state of the wires of a worker */
 
 struct wire_callbacks {
@@ -59,7 +60,7 @@ struct wire {
 
 struct wires_settings {
     uv_loop_t *loop;
-    const char *certificate, *key; /* PEM files; NULL: no TLS */
+    const char *certificate, *key; /* PEM files, read by wires_new() only; NULL: no TLS */
     uint32_t handshake_timeout_ms; /* an upper limit; the owner of a wire has its own deadline */
 };
 
@@ -67,9 +68,13 @@ struct wires_settings {
 int wires_new(const struct wires_settings *settings, struct wires **ret_wires,
               struct failure *reterr);
 bool wires_have_tls(const struct wires *wires);
-/* From now on new connections use the current content of the two files. 0, also without TLS; a
- * negative errno: *reterr says why, and the old certificate stays. */
-int wires_reload_certificate(struct wires *wires, struct failure *reterr);
+/* Reads a certificate and its key from PEM files, in any thread. 0; a negative errno: a file cannot
+ * be read, or they do not belong together. */
+int wire_certificate_new(const char *file, const char *key_file,
+                         struct wire_certificate **ret_certificate, struct failure *reterr);
+void wire_certificate_free(struct wire_certificate *certificate);
+/* From now on new connections use this certificate. There must be TLS. */
+void wires_set_certificate_take(struct wires *wires, struct wire_certificate *certificate);
 /* All wires must be closed. The loop must then run until it is empty before wires_free(). */
 void wires_close(struct wires *wires);
 void wires_free(struct wires *wires);

@@ -86,6 +86,15 @@ static bool lacks_audience(const struct config *config, const struct key_sources
     return false;
 }
 
+static struct origin_policy origins_of(const struct config *config)
+{
+    return (struct origin_policy){
+        .any = config->dev,
+        .allowed = (const char *const *)config->allow_origins.items,
+        .allowed_count = config->allow_origins.count,
+    };
+}
+
 int front_config_read(struct front_config *front, const struct config *config,
                       struct failure *reterr)
 {
@@ -102,7 +111,7 @@ int front_config_read(struct front_config *front, const struct config *config,
         .issuers_file = config->issuers_file,
         .remembered_tokens = (unsigned)config->remembered_tokens,
         .sources = &sources,
-        .allows_bad_sets = true, /* they were valid before the first worker started */
+        .allows_bad_sets = front->allows_bad_sets,
         .metrics = front->metrics,
     };
     struct token_policy *policy;
@@ -114,11 +123,6 @@ int front_config_read(struct front_config *front, const struct config *config,
         if (r < 0)
             return r;
     }
-    front->origins = (struct origin_policy){
-        .any = config->dev,
-        .allowed = (const char *const *)config->allow_origins.items,
-        .allowed_count = config->allow_origins.count,
-    };
     r = config_key_sources(config, &sources, reterr);
     if (r == 0)
         r = token_policy_new(&settings, &policy, reterr);
@@ -126,15 +130,22 @@ int front_config_read(struct front_config *front, const struct config *config,
         key_sources_done(&sources);
         return r;
     }
-    key_sources_done(&front->sources);
     front->sources = sources;
     front->lacks_audience = lacks_audience(config, &sources);
-    token_policy_free(front->policy);
+    front->origins = origins_of(config);
     front->trust.proxies = proxies;
     front->trust.reads_forwarded = strcmp(config->client_address, "forwarded") == 0;
     front->policy = policy;
     front->front = settings_of(config, policy);
     return 0;
+}
+
+void front_config_replace_take(struct front_config *front, struct front_config *next,
+                               const struct config *config)
+{
+    front_config_done(front);
+    *front = *next;
+    front->origins = origins_of(config);
 }
 
 void front_config_warn(const struct front_config *front)

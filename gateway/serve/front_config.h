@@ -15,13 +15,18 @@ struct front_config {
     struct token_policy *policy;
     struct key_sources sources; /* of fetched keys */
     bool lacks_audience;        /* although keys of the options are fetched */
-    struct metrics *metrics;    /* must be set before reading */
+    /* To be set before reading. */
+    struct metrics *metrics;
+    bool allows_bad_sets; /* set files may have become invalid since the parent has read them */
 };
 
-/* Reads the settings and the key files; also when the settings have changed. 0; a negative errno
- * and why: then the old keys stay. */
+/* Reads the settings and the key files, in any thread. 0; a negative errno: *reterr says why, and
+ * there is nothing to free. */
 int front_config_read(struct front_config *front, const struct config *config,
                       struct failure *reterr);
+/* Replaces what is in use by another, whose settings are those of `config` by now. */
+void front_config_replace_take(struct front_config *front, struct front_config *next,
+                               const struct config *config);
 /* Logs warnings about weak keys. */
 void front_config_warn(const struct front_config *front);
 void front_config_done(struct front_config *front);

@@ -214,9 +214,9 @@ int server_new(const struct server_settings *settings, struct server **ret_serve
     return 0;
 }
 
-int server_reload_certificate(struct server *server, struct failure *reterr)
+void server_set_certificate_take(struct server *server, struct wire_certificate *certificate)
 {
-    return wires_reload_certificate(server->wires, reterr);
+    wires_set_certificate_take(server->wires, certificate);
 }
 
 void server_open(struct server *server)

@@ -30,6 +30,7 @@ struct site;
 struct slow_board;
 struct streams;
 struct user_checks;
+struct wire_certificate;
 
 struct server_settings {
     uv_loop_t *loop;
@@ -62,9 +63,9 @@ struct server_settings {
 int server_new(const struct server_settings *settings, struct server **ret_server,
                struct failure *reterr);
 
-/* From now on new connections use the certificate that the settings name now. 0, also without TLS;
- * a negative errno: *reterr says why, and the old one stays. */
-int server_reload_certificate(struct server *server, struct failure *reterr);
+/* From now on new connections use this certificate. The server must have had one from the
+ * beginning. */
+void server_set_certificate_take(struct server *server, struct wire_certificate *certificate);
 
 /* Starts accepting. */
 void server_open(struct server *server);

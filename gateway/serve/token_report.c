@@ -24,7 +24,7 @@ int token_report(const struct config *config, struct failure *reterr)
 {
     char room[2 * TOKEN_MAX_BYTES]; /* a longer text is too long in any case */
     struct buffer words = BUFFER_INIT;
-    struct front_config front = {.metrics = NULL};
+    struct front_config front = {.allows_bad_sets = false};
     enum token_fault fault;
     int r;
 

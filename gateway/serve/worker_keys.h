@@ -29,7 +29,7 @@ struct worker_keys *worker_keys_new(const struct worker_keys_settings *settings)
 /* To be called when there are streams. 0; -ENOMEM. */
 int worker_keys_watch_streams(struct worker_keys *keys, struct streams *streams);
 
-/* Must be called after a successful front_config_read(), because its policy is a new one. 0;
+/* Must be called when the front has another policy. 0;
  * -ENOMEM: the set files are no longer watched. */
 int worker_keys_renew(struct worker_keys *keys);
 

@@ -115,6 +115,84 @@ def test_new_certificate_is_shown_to_new_connections(servers, redis, tmp_path):
         stream.close()
 
 
+class ConfiguredCertificate(Certificate):
+    """Its paths are in the configuration file."""
+
+    options = []
+
+    def settings(self):
+        return f"tls-cert = {self.file}\ntls-key = {self.key}\n"
+
+
+def test_certificate_of_another_path_is_shown_to_new_connections(servers, redis, config, tmp_path):
+    """Twice: the second path takes the place of one that is no longer in the settings."""
+    certificate = ConfiguredCertificate(tmp_path)
+    config.write_text(certificate.settings())
+    gateway = servers.gateway(redis, "--config", config, certificate=certificate)
+    for name in ("other", "another"):
+        folder = tmp_path / name
+        folder.mkdir()
+        before = gateway.tls
+        gateway.certificate = ConfiguredCertificate(folder, name)
+        config.write_text(gateway.certificate.settings())
+        reload(gateway)
+        gateway.stream(FIREHOSE).close()
+        with pytest.raises(ssl.SSLError):
+            HttpConnection(gateway.port, tls=before)
+
+
+class SlowFile:
+    """A file that nobody can read to its end before it is let go."""
+
+    def __init__(self, path, text):
+        self.path, self.text = path, text
+        os.mkfifo(f"{path}.slow")
+        os.rename(f"{path}.slow", path)
+
+    def wait_for_reader(self):
+        def opens():
+            try:
+                return os.open(self.path, os.O_WRONLY | os.O_NONBLOCK)
+            except OSError:  # nobody reads
+                return None
+        self.fd = eventually(opens, f"somebody reads {self.path.name}")
+
+    def let_go(self):
+        """Who reads it again finds a file that is as fast as any."""
+        fast = self.path.with_suffix(".fast")
+        fast.touch(mode=0o600)
+        fast.write_text(self.text)
+        fast.rename(self.path)
+        os.write(self.fd, self.text.encode())
+        os.close(self.fd)
+
+
+def test_slow_files_stop_no_stream(servers, redis, config):
+    """Of a worker, which is told by itself, because its parent would read them first."""
+    issuers = servers.folder / "issuers.json"
+    issuers.write_text("[]")
+    gateway = servers.gateway(redis, "--config", config, "--issuers-file", issuers)
+    worker, = gateway.workers()
+    stream = gateway.stream(FIREHOSE)
+    slow = [SlowFile(issuers, "[]"), SlowFile(gateway.secret_file, OTHER + "\n")]
+    os.kill(worker, signal.SIGHUP)
+    for number, file in enumerate(slow, 1):
+        file.wait_for_reader()
+        redis.publish(events.dump(events.post(number, "while the disk is slow")))
+        assert stream.next()["id"] == str(number)
+        gateway.stream(FIREHOSE).close()  # the old settings are in use
+        assert "event=worker_reloaded " not in gateway.log()
+        if file is slow[0]:  # heard when it has read all
+            config.write_text("max-connections-per-subject = 1\n")
+            os.kill(worker, signal.SIGHUP)
+        file.let_go()
+    eventually(lambda: gateway.log().count("event=worker_reloaded ") == 2, "it has read them, and again")
+    token = hs256_token(OTHER, sub="new", scope="stream:firehose")
+    with gateway.stream(FIREHOSE, token=token), pytest.raises(Refused) as refusal:
+        gateway.stream(FIREHOSE, token=token)
+    assert refusal.value.response.status == 429
+
+
 def test_limits_and_level_of_the_log_change(servers, redis, config):
     config.write_text("log-level = warn\n")
     gateway = servers.gateway(redis, "--config", config)
