@@ -18,7 +18,7 @@ import sluice_stream  # noqa: E402
 import sluice_stream.aio  # noqa: E402
 from harness.cli import Cli  # noqa: E402
 from harness.ports import steady_port  # noqa: E402
-from harness.waiting import eventually  # noqa: E402
+from harness.waiting import Deadline, eventually  # noqa: E402
 
 QUICK = sluice_stream.Options(wait_scale=0.05)
 
@@ -112,6 +112,41 @@ def test_asyncio_goes_on_through_restarts_over_tls(module_servers, redis, ada, c
     reader.wait(ids[-1])
     reader.close()
     assert reader.ids == ids
+
+
+async def _read_filters(gateway, cli, store):
+    """Reads until the post that is the last, changing filters in the loop; (text, names) of each."""
+    told = []
+    async with sluice_stream.aio.Client(gateway.url, gateway.token(), QUICK) as client:
+        async with client.filters({"tea": {"track": "tea"}, "cake": {"track": ["cake", "scone"]}}, store=store, name="it") as stream:
+            cli.run("post", "--user", "ada", "tea first")  # it may be before the stream begins
+            async for event in stream:
+                text = event["post"]["text"]
+                told.append((text, [rule["id"] for rule in event["matching_rules"]]))
+                if text == "tea first":
+                    with pytest.raises(sluice_stream.Refused) as refused:
+                        await stream.subscribe("bad", rule="tea (")
+                    assert (refused.value.code, refused.value.param, refused.value.at) == ("syntax", "rule", 5)
+                    await stream.subscribe("milk", track="milk")
+                    await stream.unsubscribe("cake")
+                    warnings = await stream.subscribe("tea", track="oolong", language="english")
+                    assert [warning["code"] for warning in warnings] == ["unknown_language"]
+                    for words in ("tea", "scone", "milk"):
+                        cli.run("post", "--user", "ada", words)
+                    gateway.stop()
+                    cli.run("post", "--user", "ada", "milk, while nobody listens")
+                    gateway.start()
+                    cli.run("post", "--user", "ada", "milk last")
+                if text == "milk last":
+                    return told
+
+
+def test_named_filters_change_while_they_are_read(module_servers, redis, ada, tmp_path):
+    gateway = module_servers.gateway(redis, "--listen", f"127.0.0.1:{steady_port()}")
+    store = sluice_stream.FileStore(tmp_path)
+    store.save("it", posts(redis, ada, 1)[0])
+    told = asyncio.run(asyncio.wait_for(_read_filters(gateway, Cli(redis), store), Deadline(60).seconds))
+    assert told == [("tea first", ["tea"]), ("milk", ["milk"]), ("milk, while nobody listens", ["milk"]), ("milk last", ["milk"])]
 
 
 def test_two_servers_give_each_event_once(module_servers, redis, ada):

@@ -8,7 +8,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 
-const MAX_BYTES = 7000;
+const MAX_BYTES = 8192;
 const here = path.join(path.dirname(fileURLToPath(import.meta.url)), '..');
 const [packages, output] = process.argv.slice(2).map((folder) => path.resolve(folder));
 const load = createRequire(path.join(packages, 'package.json'));

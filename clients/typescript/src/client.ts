@@ -1,10 +1,11 @@
 import { byFetch, byWebSocket, type WebSocketClass } from './transports.js';
 import { Complete, Interrupted } from './errors.js';
+import { Filters, FilterStream } from './filters.js';
 import type { Message } from './messages.js';
 import { Session, type Given, type Options, type Parameters, type StreamName } from './session.js';
 import { Streams, type StreamOptions } from './streams.js';
 import { Tokens, type Token } from './tokens.js';
-import { pause } from './waiting.js';
+import { eager, pause } from './waiting.js';
 
 export interface ClientOptions extends Options {
   /** A JWT, or what gives a new one: asked when one is needed, and before the last one ends. */
@@ -33,8 +34,15 @@ export class Client extends Streams {
     this.#abort.abort();
   }
 
-  protected async *open(stream: StreamName, parameters: Parameters, options: StreamOptions = {}): AsyncGenerator<Message, void> {
-    const own = new AbortController();
+  /** What matches any of these filters, by names of your choice; an event says which ones. Needs a WebSocket. */
+  filters(filters: Record<string, Parameters>, parameters: Parameters = {}, options?: StreamOptions): FilterStream {
+    const servers = this.#urls.map(() => new Filters(filters));
+    return new FilterStream(servers, this.open('', parameters, options, servers));
+  }
+
+  protected async *open(stream: StreamName | '', parameters: Parameters, options: StreamOptions = {}, filters: Filters[] = []):
+    AsyncGenerator<Message, void> {
+    const own = new AbortController(), end = (why?: unknown) => filters.forEach((each) => each.end(why));
     const signals = [this.#abort.signal, ...(options.signal ? [options.signal] : [])];
     const stop = () => own.abort();
     for (const signal of signals) {
@@ -42,19 +50,21 @@ export class Client extends Streams {
       signal.addEventListener('abort', stop, { signal: own.signal });
     }
     try {
-      const sessions = await Promise.all(this.#urls.map(async (url) => {
+      const sessions = await Promise.all(this.#urls.map(async (url, i) => {
         const name = this.#urls.length > 1 ? `${options.name ?? stream}@${url}` : options.name;
-        const session = new Session(url, stream, parameters, name, this.#options);
+        const session = new Session(url, stream, parameters, name, this.#options, filters[i]);
         session.cursor = (await options.store?.load(session.name)) ?? undefined;
         return session;
       }));
       const all = sessions.length === 1 ? this.#tagged(sessions[0]!, own.signal) : this.#merge(sessions, own.signal);
-      for await (const { session, given } of all) {
+      // Who changes a filter waits for the answer, which may come on the next connection.
+      for await (const { session, given } of filters.length > 0 ? eager(all, end) : all) {
         if (given.message) yield given.message;
         if (given.cursor !== undefined) await options.store?.save(session.name, given.cursor);
       }
     } finally {
       own.abort();
+      end();
     }
   }
 
@@ -63,11 +73,11 @@ export class Client extends Streams {
   }
 
   async *#given(session: Session, signal: AbortSignal): AsyncGenerator<Given> {
-    const { transport = 'fetch' } = this.#options;
+    const { transport = 'fetch' } = this.#options, Socket = transport === 'fetch' ? session.filters && WebSocket : transport;
     while (!signal.aborted) {
       let why: unknown = new Interrupted('the connection has ended');
       try {
-        yield* transport === 'fetch' ? byFetch(session, this.#tokens, signal) : byWebSocket(session, this.#tokens, signal, transport);
+        yield* Socket ? byWebSocket(session, this.#tokens, signal, Socket) : byFetch(session, this.#tokens, signal);
       } catch (error) {
         why = error;
       }

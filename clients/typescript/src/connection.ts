@@ -1,6 +1,6 @@
 // Many streams on one WebSocket, each with a cursor of its own: docs/streaming-api.md, "Streams on one connection".
-import { SILENCE_MS, Silence, type WebSocketClass } from './transports.js';
-import { Complete, Interrupted, Refused, reasonOf, type Reason } from './errors.js';
+import { SILENCE_MS, Silence, whyNoWebSocket, type WebSocketClass } from './transports.js';
+import { Complete, Interrupted, PASSING, Refused, reasonOf, type Reason } from './errors.js';
 import type { Message } from './messages.js';
 import { Session, parse, type Given, type Options, type Parameters, type StreamName } from './session.js';
 import { Streams, type StreamOptions } from './streams.js';
@@ -26,9 +26,6 @@ export interface ConnectionOptions extends Options {
 interface Channel { session: Session; queue: Queue<Given> }
 
 const MAX_STREAMS = 16, LINGER_MS = 500, AGAIN_MS = 500;
-const PASSING = ['busy', 'draining', 'no_memory', 'quota', 'rate_limited', 'redis_away', 'timeout']; // of streams that are opened
-
-const NO_WEBSOCKET: Reason = { code: 'no_websocket', reason: 'the server answers, but a WebSocket to it cannot be opened' }; // by a proxy
 
 /** The same for everybody who asks the same, so that the server does the work once. */
 function nameOf(path: string): string {
@@ -169,20 +166,12 @@ export class Connection extends Streams {
     }
   }
 
-  /** A browser does not say why an upgrade was refused: one of the streams, over HTTP, is for the same reason. */
   async #askWhy(token: string, signal: AbortSignal): Promise<Error> {
     const [first] = this.#channels;
     if (!first) return new Complete();
-    const [name, { session }] = first;
-    try {
-      const answer = await fetch(session.url(), { headers: { Authorization: `Bearer ${token}` }, signal, cache: 'no-store' });
-      if (answer.status === 200) return new Interrupted('no WebSocket', undefined, false, NO_WEBSOCKET);
-      const why = this.#whole.refused(answer.status, answer.headers.get('retry-after'), await answer.text());
-      if (!(why instanceof Complete || (why instanceof Refused && [400, 413].includes(why.status)))) return why;
-      this.#end(name, why); // the fault is of this stream only
-    } catch {
-      // no server answers
-    }
+    const [name, { session }] = first, why = await whyNoWebSocket(session, token, signal);
+    if (!(why instanceof Complete || (why instanceof Refused && [400, 413].includes(why.status)))) return why;
+    this.#end(name, why); // the fault is of this stream only
     return new Interrupted('no connection');
   }
 

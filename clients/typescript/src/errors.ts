@@ -15,6 +15,9 @@ export interface Reason {
   tries?: number;
 }
 
+/** Codes of refusals on an open connection that pass. */
+export const PASSING = ['busy', 'draining', 'no_memory', 'quota', 'rate_limited', 'redis_away', 'timeout'];
+
 /** What ends a stream for good. */
 export class SluiceError extends Error {}
 

@@ -2,6 +2,7 @@ export { Client, type ClientOptions } from './client.js';
 export { Connection, type ConnectionOptions, type State } from './connection.js';
 export type { WebSocketClass } from './transports.js';
 export { Disconnected, Refused, SluiceError, TooManyTries, type Reason } from './errors.js';
+export { FilterStream, type FilterWarning, type Matched } from './filters.js';
 export type * from './messages.js';
 export type { CursorStore, Options, Parameters, StreamName } from './session.js';
 export { MemoryStore, StorageStore } from './stores.js';

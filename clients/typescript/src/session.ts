@@ -3,6 +3,7 @@
 // On HTTP, Server-Sent Events are asked for: their `id:` lines are exact cursors, also while a shard is behind. On a
 // WebSocket the cursor is the greatest id that came, or what the server says by `cursor`.
 import { Complete, Disconnected, Interrupted, Refused, SluiceError, TooManyTries } from './errors.js';
+import type { Filters } from './filters.js';
 import type { Message } from './messages.js';
 
 export type StreamName = 'filter' | 'sample' | 'firehose' | 'home' | 'counts' | 'trends';
@@ -99,12 +100,16 @@ export class Session {
   readonly name: string;
 
   constructor(readonly base: string, readonly stream: StreamName | '', parameters: Parameters, name: string | undefined,
-    readonly options: Options) {
+    readonly options: Options, readonly filters?: Filters) {
     this.base = base.replace(/\/+$/, '');
     this.#parameters = Object.entries(parameters)
       .filter(([, value]) => value !== undefined)
       .map(([key, value]) => [key, Array.isArray(value) ? value.join(',') : String(value)]);
-    this.name = name ?? `/v1/stream/${stream}?${new URLSearchParams(this.#parameters)}`;
+    this.name = name ?? `${this.#place}?${new URLSearchParams(this.#parameters)}`;
+  }
+
+  get #place(): string {
+    return `/v1/stream${this.stream && '/'}${this.stream}`;
   }
 
   /** With its parameters and where it was. `more`: parameters besides. */
@@ -116,11 +121,17 @@ export class Session {
       query.delete('last');
     }
     const text = query.toString();
-    return `/v1/stream/${this.stream}${text ? '?' + text : ''}`;
+    return `${this.#place}${text && '?'}${text}`;
   }
 
   url(more?: Record<string, string>): string {
     return this.base + this.path(more);
+  }
+
+  /** A stream over HTTP that the server refuses for the same reason as this one. */
+  probe(): string {
+    if (!this.filters?.first) return this.url();
+    return new Session(this.base, 'filter', this.filters.first, '', this.options).url();
   }
 
   /** What a refusal means. */
@@ -188,6 +199,7 @@ export class Session {
   *take(message: any, cursor?: string, byIds = false): Generator<Given> {
     this.#came = true;
     if (message.op) {
+      if (this.filters?.answered(message)) return;
       if (message.error) throw new Interrupted(`the new token was refused: ${message.error.code}`, 0);
       return;
     }

@@ -1,5 +1,5 @@
 // The transports of one stream. Each yields what arrives until the connection ends or fails; `signal` ends it.
-import { Interrupted } from './errors.js';
+import { Interrupted, type Reason } from './errors.js';
 import type { Given, Session } from './session.js';
 import type { Tokens } from './tokens.js';
 import { Queue } from './waiting.js';
@@ -69,19 +69,38 @@ export async function* byFetch(session: Session, tokens: Tokens, signal: AbortSi
 /** A constructor of the WebSocket interface: the browser's, Node's, or that of the package `ws`. */
 export type WebSocketClass = new (url: string, protocols: string[]) => WebSocket;
 
-/** A browser does not say why an upgrade was refused: then the same is asked by fetch. */
+const NO_WEBSOCKET: Reason = { code: 'no_websocket', reason: 'the server answers, but a WebSocket to it cannot be opened' }; // by a proxy
+
+/** A browser does not say why an upgrade was refused: a stream over HTTP is for the same reason. */
+export async function whyNoWebSocket(session: Session, token: string, signal: AbortSignal): Promise<Error> {
+  const silence = new Silence(session.options.silenceMs ?? SILENCE_MS, signal);
+  try {
+    const answer = await fetch(session.probe(), { headers: { Authorization: `Bearer ${token}` }, signal: silence.signal, cache: 'no-store' });
+    if (answer.status === 200) return new Interrupted('no WebSocket', undefined, false, NO_WEBSOCKET);
+    return session.refused(answer.status, answer.headers.get('retry-after'), await answer.text());
+  } catch {
+    return new Interrupted('no connection'); // no server answers
+  } finally {
+    silence.end();
+  }
+}
+
+/** If it cannot be opened, the same is asked for by fetch. */
 export async function* byWebSocket(session: Session, tokens: Tokens, signal: AbortSignal,
   Socket: WebSocketClass): AsyncGenerator<Given> {
   let token = await tokens.fresh();
   const socket = new Socket(session.url({ cursors: 'true' }).replace(/^http/, 'ws'), ['sluice.v1', `bearer.${token}`]);
-  const queue = new Queue<string>();
+  const queue = new Queue<string>(), { filters } = session;
   let isOpen = false, isOver = false, code: number | undefined;
   const silence = new Silence(session.options.silenceMs ?? SILENCE_MS, signal);
   const over = () => {
     isOver = true;
     queue.end();
   };
-  socket.onopen = () => (isOpen = true);
+  socket.onopen = () => {
+    isOpen = true;
+    filters?.opened((operation) => socket.send(JSON.stringify(operation)));
+  };
   socket.onmessage = ({ data }) => {
     silence.heard();
     queue.push(typeof data === 'string' ? data : ''); // what is binary is none of ours
@@ -105,10 +124,12 @@ export async function* byWebSocket(session: Session, tokens: Tokens, signal: Abo
       }
     }
   } finally {
+    filters?.closed();
     silence.end();
     socket.close();
   }
   if (signal.aborted) return;
   if (isOpen) throw session.closed(code);
+  if (filters) throw await whyNoWebSocket(session, token, signal);
   yield* byFetch(session, tokens, signal);
 }

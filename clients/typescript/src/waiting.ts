@@ -35,6 +35,20 @@ export class Queue<T> {
   }
 }
 
+/** Read ahead, whether its reader waits for it or for something else. */
+export async function* eager<T>(source: AsyncGenerator<T, void>, whenOver: (why?: unknown) => void): AsyncGenerator<T, void> {
+  const queue = new Queue<T>();
+  const read = async () => {
+    for await (const item of source) queue.push(item);
+  };
+  const over = (why?: unknown) => {
+    queue.end(why);
+    whenOver(why);
+  };
+  void read().then(over, over);
+  yield* queue.read();
+}
+
 /** `ms` undefined: until `signal` ends it. */
 export function pause(ms: number | undefined, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

@@ -1,5 +1,5 @@
 """How the steps of a script are said on a connection: over HTTP as Server-Sent Events, on a WebSocket, or on a WebSocket
-to `/v1/stream` on which the client opens its streams."""
+to `/v1/stream` on which the client opens its streams, or subscribes to filters."""
 
 import base64
 import hashlib
@@ -11,6 +11,7 @@ from script import CLOSE, PING, PONG, TEXT, error_body, frame_bytes, message_byt
 
 CODES = {"draining": 1012, "token_expired": 4001, "token_revoked": 1008, "replaced": 4003, "ended": 4004, "quota": 4012,
          "too_slow": 4008, "bad_message": 1002, "busy": 1013, "internal": 1011, "complete": 1000}
+OF_FILTERS = {"path", "track"}  # what is no parameter of `/v1/stream`
 EXPIRES = "2026-11-21T03:02:03.000Z"
 
 
@@ -140,6 +141,12 @@ class OverWebSocket:
         self._send(message_bytes({"op": "renewed", "expires": EXPIRES} if refused is None
                                  else {"op": "token", **json.loads(error_body(refused))}))
 
+    def _hear_operation(self, op):
+        operation = json.loads(self._hear(TEXT))
+        if operation["op"] != op:
+            raise Fault(f"heard {operation}, not {op}")
+        return operation
+
     def _hear(self, wanted):
         """The next frame of this kind."""
         while True:
@@ -177,7 +184,8 @@ class OverConnection(OverWebSocket):
         self.asked(None, None, self._asks)
 
     def asked(self, track, refused, asks):
-        operation, asked = self._hear_operation("open")
+        operation = self._hear_operation("open")
+        asked = read_target(operation["path"])
         if track is not None and asked.get("track") != track:
             raise Fault(f"{asked} is opened, not {track}")
         if faults := differences({name: value for name, value in asks.items() if name != "token"}, asked):
@@ -187,7 +195,7 @@ class OverConnection(OverWebSocket):
                                  else {"op": "open", "id": name, **json.loads(error_body(refused))}))
 
     def left(self, track):
-        operation, _ = self._hear_operation("close")
+        operation = self._hear_operation("close")
         if operation["id"] != self._names[track]:
             raise Fault(f"{operation} is closed, not {track}")
 
@@ -205,8 +213,28 @@ class OverConnection(OverWebSocket):
         if of_connection or message["type"] == "disconnect" and message["code"] != "complete":
             super().say({name: value for name, value in message.items() if name != "cursor"}, cursor)
 
-    def _hear_operation(self, op):
-        operation = json.loads(self._hear(TEXT))
-        if operation["op"] != op:
-            raise Fault(f"heard {operation}, not {op}")
-        return operation, read_target(operation.get("path", ""))
+
+class OverFilters(OverWebSocket):
+    """`asks`: what the visit must ask for. A situation that is not about filters has one, `tea`."""
+
+    def __init__(self, connection, asked, asks):
+        super().__init__(connection, asked)
+        self._asks = asks
+
+    def head(self, content_type):
+        super().head(content_type)
+        self.named("tea", None, None, {name: value for name, value in self._asks.items() if name == "track"})
+
+    def named(self, name, refused, more, asks):
+        operation = self._hear_operation("subscribe")
+        wanted = {"id": name, "more": more}
+        if faults := differences(wanted, operation) + differences(asks, operation["filter"]):
+            raise Fault(f"{operation}: {'; '.join(faults)}")
+        self._send(message_bytes({"op": "subscribed", "id": name} if refused is None
+                                 else {"op": "subscribe", "id": name, **json.loads(error_body(refused))}))
+
+    def unnamed(self, name):
+        operation = self._hear_operation("unsubscribe")
+        if operation["id"] != name:
+            raise Fault(f"{operation}, not {name}")
+        self._send(message_bytes({"op": "unsubscribed", "id": name}))

@@ -76,6 +76,24 @@ def of_all(step):
     return "of_all", *step
 
 
+# --- filters by name on one connection
+
+def named(name, refused=None, more=None, **asks):
+    """Waits until the client subscribes to a filter of this name, which must say `asks`, and takes it, or refuses it with a
+    code."""
+    return "named", name, refused, more, asks
+
+
+def unnamed(name):
+    """Waits until it is unsubscribed from."""
+    return "unnamed", name
+
+
+def matched(number, *names):
+    """An event that matches these."""
+    return say(post(number, matching_rules=[{"id": name} for name in names]))
+
+
 # --- messages
 
 def post(number, **members):

@@ -8,7 +8,7 @@ import socket
 import struct
 import threading
 
-from carriers import EXPIRES, Fault, OverConnection, OverHttp, OverWebSocket, differences, read_target
+from carriers import EXPIRES, OF_FILTERS, Fault, OverConnection, OverFilters, OverHttp, OverWebSocket, differences, read_target
 from script import COMPLETE, error_body, head, visit
 
 PATIENCE_S = 30
@@ -49,9 +49,10 @@ class Renewals:
 class ScriptedServer:
     """Plays the visits one after the other; who comes again behind the last one is told that it is complete. An upgrade
     that gets no 101 gets the same once more by who asks over HTTP why: so a client that cannot see the status, and one
-    that can, have the same script."""
+    that can, have the same script. `transport`: what a WebSocket to `/v1/stream` is for, connection or filters."""
 
-    def __init__(self, visits):
+    def __init__(self, visits, transport):
+        self._is_of_filters = transport == "filters"
         self._visits = list(visits)
         self._refused = None  # the steps that an upgrade without a 101 was answered with
         self._lock = threading.Lock()
@@ -130,7 +131,8 @@ class ScriptedServer:
             now = self._visits.pop(0) if self._visits else visit(head(), *COMPLETE)
             asks = now.asks
             if is_connection(asked):  # the rest is asked for on it
-                asks = {name: value for name, value in asks.items() if name == "token"}
+                asks = {name: value for name, value in asks.items()
+                        if (name not in OF_FILTERS if self._is_of_filters else name == "token")}
             self.faults += [f"visit {number}: {fault}" for fault in differences(asks, asked)]
             if asked["key"] is not None and now.steps[0][0] in ("answer", "cut", "reset", "silence"):
                 self._refused = now
@@ -141,7 +143,7 @@ class ScriptedServer:
     def _play(self, connection, asked):
         now, connection_id = self._next_visit(asked)
         if is_connection(asked):
-            carrier = OverConnection(connection, asked, now.asks)
+            carrier = (OverFilters if self._is_of_filters else OverConnection)(connection, asked, now.asks)
         elif asked["key"]:
             carrier = OverWebSocket(connection, asked)
         else:

@@ -17,6 +17,8 @@ class Situation:
     silence_s: float = 20.0
     max_tries: int | None = None
     beside: tuple = ()            # the visits of another server, which is read, too; then the order does not matter
+    filters: dict | None = None   # by name, where the situation is about them
+    changes: tuple = ()           # of filters: (after so many messages, name, the new filter or None); each has an answer
     others: tuple = ()            # parameters of more streams on the connection, as of `beside`; `ends` is of the first
 
 
@@ -178,8 +180,11 @@ assert len({situation.name for situation in SITUATIONS}) == len(SITUATIONS)
 
 
 def name_of(message):
-    """A message as `wants` has it."""
-    return int(message["id"]) - FIRST if message["type"] == "post" else message["type"]
+    """A message as `wants` has it, or the answer to a change."""
+    if "answer" in message:
+        return message["answer"]
+    name = int(message["id"]) - FIRST if message["type"] == "post" else message["type"]
+    return " ".join([str(name), *(rule["id"] for rule in message["matching_rules"])]) if "matching_rules" in message else name
 
 
 def is_over(situation, transport):
@@ -187,6 +192,8 @@ def is_over(situation, transport):
     kinds = {step[0] for each in situation.visits + situation.beside for step in each.steps}
     if transport == "connection":
         return not kinds & (ONLY_HTTP | ONLY_WEBSOCKET) and not situation.beside
+    if transport == "filters":
+        return not kinds & (ONLY_HTTP | ONLY_WEBSOCKET) and "bucket" not in situation.parameters
     return not kinds & (ONLY_HTTP if transport == "websocket" else ONLY_WEBSOCKET)
 
 
@@ -194,4 +201,5 @@ def dump(situation, url, transport):
     """What a runner is told, as one line of JSON."""
     return json.dumps({"url": url, "parameters": situation.parameters, "renews": situation.renews,
                        "stream": "counts" if "bucket" in situation.parameters else "filter", "transport": transport,
-                       "silence_s": situation.silence_s, "max_tries": situation.max_tries, "others": situation.others})
+                       "silence_s": situation.silence_s, "max_tries": situation.max_tries, "others": situation.others,
+                       "filters": situation.filters, "changes": situation.changes})

@@ -1,5 +1,6 @@
 """A client, as a program of its own, in each situation: SLUICE_KIT_RUNNER is the command that plays it,
-SLUICE_KIT_TRANSPORT what carries the stream: http, websocket, or connection, a WebSocket on which it is opened."""
+SLUICE_KIT_TRANSPORT what carries the stream: http, websocket, connection, a WebSocket on which it is opened, or filters, a
+WebSocket on which filters are subscribed to."""
 
 import json
 import os
@@ -8,6 +9,7 @@ import subprocess
 
 import pytest
 from connection_situations import CONNECTION_SITUATIONS
+from filter_situations import FILTER_SITUATIONS
 from server import ScriptedServer
 from situations import SITUATIONS, dump, is_over, name_of
 from websocket_situations import WEBSOCKET_SITUATIONS
@@ -15,13 +17,14 @@ from websocket_situations import WEBSOCKET_SITUATIONS
 RUNNER = shlex.split(os.environ["SLUICE_KIT_RUNNER"])
 TRANSPORT = os.environ.get("SLUICE_KIT_TRANSPORT", "http")
 PATIENCE_S = 120
-OWN = {"http": [], "websocket": WEBSOCKET_SITUATIONS, "connection": CONNECTION_SITUATIONS}[TRANSPORT]
+OWN = {"http": [], "websocket": WEBSOCKET_SITUATIONS, "connection": CONNECTION_SITUATIONS,
+       "filters": FILTER_SITUATIONS}[TRANSPORT]
 PLAYED = [situation for situation in SITUATIONS if is_over(situation, TRANSPORT)] + OWN
 
 
 @pytest.mark.parametrize("situation", PLAYED, ids=lambda situation: situation.name)
 def test_client(situation):
-    servers = [ScriptedServer(visits) for visits in (situation.visits, situation.beside) if visits]
+    servers = [ScriptedServer(visits, TRANSPORT) for visits in (situation.visits, situation.beside) if visits]
     url = servers[0].url if len(servers) == 1 else [server.url for server in servers]
     done = subprocess.run(RUNNER, input=dump(situation, url, TRANSPORT) + "\n", capture_output=True, text=True,
                           timeout=PATIENCE_S)

@@ -20,8 +20,10 @@ NEVER = {"hello", "cursor", "disconnect"}  # given to nobody
 def kinds_of_packages():
     """(name, command, transport) of each that is built."""
     python = [(f"python {kind}{suffix}", [sys.executable, RUNNERS / f"python_{kind}.py"], transport)
-              for kind, suffix, transport in (("blocking", "", "http"), ("aio", "", "http"), ("aio", " websocket", "websocket"))]
-    typescript = [(f"typescript {transport}", ["node", RUNNERS / "typescript.mjs"], transport) for transport in ("http", "websocket")]
+              for kind, suffix, transport in (("blocking", "", "http"), ("aio", "", "http"), ("aio", " websocket", "websocket"),
+                                              ("aio", " filters", "filters"))]
+    typescript = [(f"typescript {transport}", ["node", RUNNERS / "typescript.mjs"], transport)
+                  for transport in ("http", "websocket", "connection", "filters")]
     return python + (typescript if (TYPESCRIPT / "index.js").exists() else [])
 
 
@@ -37,7 +39,7 @@ class PackageClient(Follower):
         target = urlsplit(kind.target)
         plan = {"url": storm.gateway.url, "stream": target.path.rsplit("/", 1)[1], "transport": transport, "renews": False,
                 "parameters": {**dict(parse_qsl(target.query)), "since": str(storm.start)}, "silence_s": 20, "max_tries": None,
-                "token": storm.gateway.token(**self.claims)}
+                "token": storm.gateway.token(**self.claims), "filters": dict(kind.subscribes), "changes": []}
         self.connections = 1
         self._is_stopping = False
         self._process = subprocess.Popen(
@@ -68,6 +70,8 @@ class PackageClient(Follower):
             event_id = int(message["id"])
             self._keep(event_id)
             self._tell(event_id)
+            if self.kind.rules:
+                self.rules.append((event_id, [rule["id"] for rule in message["matching_rules"]]))
             if "late" in message:
                 self.late.add(event_id)
 
@@ -80,10 +84,12 @@ class PackageClient(Follower):
 
 
 def add_packages(storm):
-    """All of them follow the firehose, and one each of the other streams of events that a `sluice tail` can follow."""
-    packages = kinds_of_packages()
-    turns = itertools.cycle(packages)
+    """All of them follow the firehose, and one each of the other streams of events that a `sluice tail` can follow; filters by
+    name are those of `many`."""
+    of_streams = [package for package in kinds_of_packages() if package[2] != "filters"]
+    of_filters = [package for package in kinds_of_packages() if package[2] == "filters"]
+    turns = itertools.cycle(of_streams)
     for kind in {client.kind.name: client.kind for client in storm.clients}.values():
-        if kind.tail:
-            for package in packages if kind.name == "firehose" else [next(turns)]:
-                storm.clients.append(PackageClient(storm, kind, package))
+        chosen = of_filters if kind.name == "many" else of_streams if kind.name == "firehose" else [next(turns)] if kind.tail else []
+        for package in chosen:
+            storm.clients.append(PackageClient(storm, kind, package))

@@ -10,10 +10,10 @@
 
 from .blocking import Client
 from .errors import Disconnected, Refused, SluiceError, TooManyTries
-from .messages import Counts, FollowEvent, Gap, Message, PostEvent, Skipped, Trends, UserEvent
+from .messages import Counts, FilterWarning, FollowEvent, Gap, MatchingRule, Message, PostEvent, Skipped, Trends, UserEvent
 from .session import Options
 from .store import CursorStore, FileStore, MemoryStore
 
-__all__ = ["Client", "Counts", "CursorStore", "Disconnected", "FileStore", "FollowEvent", "Gap", "MemoryStore",
-           "Message", "Options", "PostEvent", "Refused", "Skipped", "SluiceError", "TooManyTries", "Trends",
-           "UserEvent"]
+__all__ = ["Client", "Counts", "CursorStore", "Disconnected", "FileStore", "FilterWarning", "FollowEvent", "Gap",
+           "MatchingRule", "MemoryStore", "Message", "Options", "PostEvent", "Refused", "Skipped", "SluiceError",
+           "TooManyTries", "Trends", "UserEvent"]

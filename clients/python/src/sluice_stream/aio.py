@@ -3,13 +3,15 @@
 import asyncio
 import contextlib
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Protocol
 
+from .aio_filters import FilterStream
 from .aio_tokens import Token, Tokens
 from .api import Streams
 from .errors import SluiceError
+from .filters import Filter, Filters
 from .merge import Merge
 from .messages import Message
 from .session import Complete, Given, Interrupted, Options, Session
@@ -44,7 +46,8 @@ class Client(Streams[AsyncIterator[Message]]):
                  context: ssl.SSLContext | None = None, transport: Literal["http", "websocket"] = "http") -> None:
         self._urls = [url] if isinstance(url, str) else list(url)
         self._options, self._tokens = options, Tokens(token)
-        self._transport = {"http": over_http, "websocket": over_websocket}[transport](options, context)
+        self._context, self._transport = context, transport
+        self._transports: dict[str, Transport] = {}
         self._closing = asyncio.Event()
 
     async def __aenter__(self) -> "Client":
@@ -57,29 +60,49 @@ class Client(Streams[AsyncIterator[Message]]):
     async def close(self) -> None:
         """Ends all streams, also those that other tasks read: their iterators stop."""
         self._closing.set()
-        await self._transport.close()
+        for transport in self._transports.values():
+            await transport.close()
+
+    def _over(self, name: str) -> Transport:
+        """Made, and its package imported, when it is needed."""
+        if name not in self._transports:
+            make = {"http": over_http, "websocket": over_websocket}[name]
+            self._transports[name] = make(self._options, self._context)
+        return self._transports[name]
 
     # --- streams ---
 
+    def filters(self, filters: Mapping[str, Filter], *, store: CursorStore | None = None, name: str | None = None,
+                **parameters: Any) -> FilterStream:
+        """What matches any of these filters, by names of your choice. Comes on a WebSocket, and needs websockets."""
+        servers = [Filters(filters) for _ in self._urls]
+        return FilterStream(self._all_given(self._sessions("filters", parameters, store, name, servers)), servers)
+
     def _open(self, stream: str, parameters: dict[str, Any], store: CursorStore | None,
               name: str | None) -> AsyncIterator[Message]:
-        sessions = self._sessions(stream, parameters, store, name)
-        if len(sessions) == 1:
-            return self._read(sessions[0])
-        return self._merge(sessions)
+        return self._read(self._sessions(stream, parameters, store, name))
 
-    async def _read(self, session: Session) -> AsyncIterator[Message]:
-        async with contextlib.aclosing(self._given(session)) as all_given:
-            async for given in all_given:
+    async def _read(self, sessions: list[Session]) -> AsyncIterator[Message]:
+        async with contextlib.aclosing(self._all_given(sessions)) as all_given:
+            async for session, given in all_given:
                 if given.message is not None:
                     yield given.message
                 session.commit(given.cursor)
 
+    def _all_given(self, sessions: list[Session]) -> AsyncGenerator[tuple[Session, Given], None]:
+        return self._tagged(sessions[0]) if len(sessions) == 1 else self._merge(sessions)
+
+    async def _tagged(self, session: Session) -> AsyncGenerator[tuple[Session, Given], None]:
+        async with contextlib.aclosing(self._given(session)) as all_given:
+            async for given in all_given:
+                yield session, given
+
     async def _given(self, session: Session) -> AsyncGenerator[Given, None]:
+        transport = self._over("websocket" if session.filters else self._transport)
         while not self._closing.is_set():
             why: Exception = Interrupted("the connection has ended")
             try:
-                async with contextlib.aclosing(self._transport.given(session, self._tokens)) as all_given:
+                async with contextlib.aclosing(transport.given(session, self._tokens)) as all_given:
                     async for given in all_given:
                         yield given
             except (OSError, Interrupted, Complete, SluiceError) as error:
@@ -93,7 +116,7 @@ class Client(Streams[AsyncIterator[Message]]):
 
     # --- from more than one server ---
 
-    async def _merge(self, sessions: list[Session]) -> AsyncIterator[Message]:
+    async def _merge(self, sessions: list[Session]) -> AsyncGenerator[tuple[Session, Given], None]:
         all_given: asyncio.Queue[tuple[Session, Given | Exception | None]] = asyncio.Queue(QUEUE_SIZE)
 
         async def read(session: Session) -> None:
@@ -109,10 +132,9 @@ class Client(Streams[AsyncIterator[Message]]):
         try:
             while not merge.is_over:
                 session, one = await all_given.get()
-                if (message := merge.take(one)) is not None:
-                    yield message
+                message = merge.take(one)
                 if isinstance(one, Given):
-                    session.commit(one.cursor)
+                    yield session, Given(message, one.cursor)
         finally:
             for task in tasks:
                 task.cancel()

@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import AsyncGenerator
-from typing import cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from .aio_tokens import Tokens
@@ -63,6 +63,11 @@ class OverWebSocket:
         websocket = WebSocket(session, token)
         self._wires.add(wire)
         session.begun()
+
+        def send(operation: dict[str, Any]) -> None:
+            websocket.send(operation)
+            wire.transport.write(websocket.to_send())
+        is_told = False
         try:
             while True:
                 wire.transport.write(websocket.to_send())
@@ -73,8 +78,13 @@ class OverWebSocket:
                             yield given
                         elif (new := await tokens.next(token)) is not None:
                             token = new
-                            websocket.send({"op": "token", "token": token})
+                            send({"op": "token", "token": token})
+                if session.filters and websocket.is_open and not is_told:
+                    is_told = True
+                    session.filters.opened(send)
         finally:
+            if session.filters:
+                session.filters.closed()
             self._wires.discard(wire)
             websocket.close()
             wire.transport.write(websocket.to_send())

@@ -1,8 +1,10 @@
 """The streams by their names: the same for both kinds of client, which say in `_open` how they are read."""
 
+from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any, Generic, TypeVar
 
-from .session import Options, Session
+from .session import Answers, Options, Session
 from .store import CursorStore
 
 Opened = TypeVar("Opened")
@@ -15,10 +17,11 @@ class Streams(Generic[Opened]):
     _urls: list[str]
     _options: Options
 
-    def _sessions(self, stream: str, parameters: dict[str, Any], store: CursorStore | None, name: str | None) -> list[Session]:
+    def _sessions(self, stream: str, parameters: dict[str, Any], store: CursorStore | None, name: str | None,
+                  filters: Sequence[Answers] = ()) -> list[Session]:
         """One for each server, with a cursor of its own."""
         return [Session(url, stream, parameters, store, f"{name or stream}@{url}" if len(self._urls) > 1 else name,
-                        self._options) for url in self._urls]
+                        self._options, each) for url, each in zip_longest(self._urls, filters)]
 
     def _open(self, stream: str, parameters: dict[str, Any], store: CursorStore | None, name: str | None) -> Opened:
         raise NotImplementedError

@@ -6,11 +6,12 @@ class SluiceError(Exception):
 
 
 class Refused(SluiceError):
-    """The server does not give this stream: asking again unchanged would not help."""
+    """The server does not give this stream, or take this filter: asking again unchanged would not help. `status` is that
+    of HTTP, and 0 on a connection that is open; `param` says what is wrong, and `at` where in it, counted from 0."""
 
-    def __init__(self, status: int, code: str, message: str, param: str | None = None) -> None:
-        super().__init__(f"{status} {code}: {message}")
-        self.status, self.code, self.message, self.param = status, code, message, param
+    def __init__(self, status: int, code: str, message: str, param: str | None = None, at: int | None = None) -> None:
+        super().__init__(f"{status or 'refused,'} {code}: {message}")
+        self.status, self.code, self.message, self.param, self.at = status, code, message, param, at
 
 
 class Disconnected(SluiceError):

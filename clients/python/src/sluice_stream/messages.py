@@ -32,12 +32,19 @@ class Post(TypedDict):
     state: NotRequired[Literal["deleted"]]
 
 
+class MatchingRule(TypedDict):
+    """A filter that an event matches, by its name."""
+    id: str
+    tag: NotRequired[str]
+
+
 class PostEvent(TypedDict):
     """Somebody posted, or a post was deleted: then `post` has ids only."""
     type: Literal["post", "delete"]
     id: str
     at: NotRequired[str]
     post: Post
+    matching_rules: NotRequired[list[MatchingRule]]
     late: NotRequired[bool]
     cursor: NotRequired[str]
 
@@ -48,6 +55,7 @@ class FollowEvent(TypedDict):
     at: NotRequired[str]
     user: User
     target: User
+    matching_rules: NotRequired[list[MatchingRule]]
 
 
 class UserEvent(TypedDict):
@@ -58,6 +66,7 @@ class UserEvent(TypedDict):
     user: User
     change: NotRequired[str]
     members: NotRequired[list[str]]
+    matching_rules: NotRequired[list[MatchingRule]]
     late: NotRequired[bool]
     cursor: NotRequired[str]
 
@@ -104,6 +113,14 @@ class Skipped(TypedDict):
     type: Literal["skipped"]
     id: str
     events: int
+
+
+class FilterWarning(TypedDict):
+    """A way in which a filter may not be what was meant."""
+    code: str
+    message: str
+    param: NotRequired[str]
+    at: NotRequired[int]
 
 
 Message = PostEvent | FollowEvent | UserEvent | Gap | Warning | Counts | Trends | Skipped

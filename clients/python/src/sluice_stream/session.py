@@ -10,8 +10,8 @@ import dataclasses
 import json
 import random
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol, cast
 from urllib.parse import urlencode, urlsplit
 
 from .errors import Disconnected, Refused, SluiceError, TooManyTries
@@ -19,7 +19,7 @@ from .messages import Message
 from .store import CursorStore, MemoryStore
 
 PATHS = {"filter": "/v1/stream/filter", "sample": "/v1/stream/sample", "firehose": "/v1/stream/firehose",
-         "home": "/v1/stream/home", "counts": "/v1/stream/counts", "trends": "/v1/stream/trends"}
+         "home": "/v1/stream/home", "counts": "/v1/stream/counts", "trends": "/v1/stream/trends", "filters": "/v1/stream"}
 SILENCE_S = 70.0  # the server says something each 20 s unless it is set up otherwise
 RENEW_BEFORE_S = 60.0
 FIRST_WAIT_S, MAX_WAIT_S = 0.5, 60.0
@@ -130,11 +130,21 @@ class Blocks:
         return None
 
 
+class Answers(Protocol):
+    """What reads the answers to operations on a WebSocket: filters.Filters."""
+
+    def answered(self, message: dict[str, Any]) -> bool: ...
+
+    def opened(self, send: Callable[[dict[str, Any]], None]) -> None: ...
+
+    def closed(self) -> None: ...
+
+
 class Session:
-    """One stream, through all of its connections."""
+    """One stream, through all of its connections. `filters`: of `/v1/stream`."""
 
     def __init__(self, url: str, stream: str, parameters: Mapping[str, Any], store: CursorStore | None = None,
-                 name: str | None = None, options: Options = Options()) -> None:
+                 name: str | None = None, options: Options = Options(), filters: Answers | None = None) -> None:
         self.base = url.rstrip("/")
         self.origin = "://".join(urlsplit(self.base)[:2])
         self._path = PATHS[stream]
@@ -142,7 +152,7 @@ class Session:
         self._store: CursorStore = store or MemoryStore()
         self.name = name or self._path + "?" + urlencode(sorted(self._parameters.items()))
         self.cursor = self._store.load(self.name)
-        self.options = options
+        self.options, self.filters = options, filters
         self._came = False  # something on this connection
         self._tries = 0
         self._blocks = Blocks()
@@ -179,15 +189,15 @@ class Session:
             return Complete()
         try:
             error = json.loads(body)["error"]
-            code, message, param = str(error["code"]), str(error["message"]), error.get("param")
+            code, message, param, at = str(error["code"]), str(error["message"]), error.get("param"), error.get("at")
         except (ValueError, KeyError, TypeError):  # of a proxy
-            code, message, param = "unknown", body[:200].decode(errors="replace"), None
+            code, message, param, at = "unknown", body[:200].decode(errors="replace"), None, None
         if status == 401 and code in ("token_expired", "no_token"):
             return Interrupted(f"{status} {code}", None, needs_token=True)
         if status in (408, 425, 429) or status >= 500:
             after = headers.get("retry-after", "")
             return Interrupted(f"{status} {code}: {message}", int(after) * 1000 if after.isdigit() else None)
-        return Refused(status, code, message, param)
+        return Refused(status, code, message, param, at)
 
     def begun(self) -> None:
         self._blocks = Blocks()
@@ -213,6 +223,8 @@ class Session:
         message = parse(text)
         if "op" not in message:
             yield from self._message(message, self._cursor_of(message))
+        elif self.filters and self.filters.answered(message):
+            return
         elif "error" in message:
             raise Interrupted(f"the new token was refused: {message['error'].get('code')}", 0)
 

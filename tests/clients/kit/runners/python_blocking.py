@@ -20,7 +20,7 @@ def tokens(renews):
 def end_of(error):
     if isinstance(error, sluice_stream.Disconnected):
         return error.code
-    return str(error.status) if isinstance(error, sluice_stream.Refused) else type(error).__name__
+    return str(error.status or error.code) if isinstance(error, sluice_stream.Refused) else type(error).__name__
 
 
 def main():

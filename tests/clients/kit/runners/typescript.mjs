@@ -11,13 +11,29 @@ const options = {
   maxTries: plan.max_tries ?? undefined,
   silenceMs: plan.silence_s * 1000,
   waitScale: 0.02,
-  transport: ['websocket', 'connection'].includes(plan.transport) ? createRequire(`${process.env.SLUICE_TYPESCRIPT}/index.js`)('ws').WebSocket : 'fetch',
+  transport: plan.transport !== 'http' ? createRequire(`${process.env.SLUICE_TYPESCRIPT}/index.js`)('ws').WebSocket : 'fetch',
 };
 const client = plan.transport === 'connection' ? new Connection(plan.url, options) : new Client(plan.url, options);
 
+function open({ track, ...parameters }) {
+  if (plan.transport === 'filters') return client.filters(plan.filters ?? { tea: { track } }, parameters);
+  return client[plan.stream]({ track, ...parameters });
+}
+
+async function change(stream, [, name, filter]) {
+  const [done, answer] = filter ? ['subscribed', stream.subscribe(name, filter)] : ['unsubscribed', stream.unsubscribe(name)];
+  console.log(JSON.stringify({ answer: await answer.then(() => done, ({ code }) => code) }));
+}
+
 async function read(parameters) {
   try {
-    for await (const message of client[plan.stream](parameters)) console.log(JSON.stringify(message));
+    const stream = open(parameters);
+    let given = 0;
+    for await (const message of stream) {
+      console.log(JSON.stringify(message));
+      given++;
+      for (const wanted of plan.changes ?? []) if (wanted[0] === given) await change(stream, wanted);
+    }
     return 'complete';
   } catch (error) {
     if (!(error instanceof SluiceError)) throw error;
