@@ -101,17 +101,17 @@ int key_url_check(struct sl_slice url, struct failure *reterr)
     struct sl_slice host;
 
     if (!authority.data)
-        return failure_set(reterr, -EINVAL, "no URL that begins with https://");
+        return failure_set(reterr, -EINVAL, "not a URL that begins with https://");
     if (url.size > KEY_URL_MAX_BYTES)
-        return failure_set(reterr, -EINVAL, "an URL of %zu bytes, more than %d", url.size,
+        return failure_set(reterr, -EINVAL, "a URL of %zu bytes, more than %d", url.size,
                            KEY_URL_MAX_BYTES);
     if (!is_of_an_url(url))
-        return failure_set(reterr, -EINVAL, "an URL with a character that none has, or a fragment");
+        return failure_set(reterr, -EINVAL, "a URL with an invalid character or a fragment");
     if (memchr(authority.data, '@', authority.size))
-        return failure_set(reterr, -EINVAL, "an URL with a user in it");
+        return failure_set(reterr, -EINVAL, "a URL with a user in it");
     host = host_of(authority);
     if (host.size == 0)
-        return failure_set(reterr, -EINVAL, "an URL without a host, or with a bad port");
+        return failure_set(reterr, -EINVAL, "a URL without a host, or with a bad port");
     if (key_url_is_plain(url) && !is_loopback(host))
         return failure_set(reterr, -EINVAL, "http is for this machine only (loopback): use https");
     return 0;

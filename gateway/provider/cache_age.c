@@ -2,7 +2,7 @@
 
 #include "gateway/http/http.h"
 
-enum { LONGEST_S = 1 << 30 }; /* more is as good */
+enum { LONGEST_S = 1 << 30 }; /* larger values mean the same */
 
 static bool read_seconds(struct sl_slice text, uint64_t *ret_s)
 {

@@ -24,18 +24,18 @@ static enum fetch_result read_object(const json_t *object, const char *issuer, c
     struct failure why;
 
     if (!says.data || !sl_slice_is(says, issuer)) {
-        failure_set(reterr, -EINVAL, "the discovery document is of the issuer %s",
-                    says.data ? log_quote(says, room) : "of nobody");
+        failure_set(reterr, -EINVAL, "the issuer in the discovery document is %s",
+                    says.data ? log_quote(says, room) : "missing");
         return FETCH_WRONG_ISSUER;
     }
     if (!url.data || key_url_check(url, &why) < 0) {
-        failure_set(reterr, -EINVAL, "the discovery document has as jwks_uri %s",
-                    url.data ? why.text : "nothing");
+        failure_set(reterr, -EINVAL, "the jwks_uri in the discovery document: %s",
+                    url.data ? why.text : "missing");
         return FETCH_BAD_URL;
     }
     if (key_url_is_plain(url) && !key_url_is_plain(sl_slice_str(issuer))) {
-        failure_set(reterr, -EINVAL, "the discovery document came by https, and its jwks_uri is of "
-                                     "http");
+        failure_set(reterr, -EINVAL,
+                    "the discovery document came by https, but its jwks_uri is http");
         return FETCH_BAD_URL;
     }
     *ret_url = mem_strndup(url.data, url.size);
@@ -54,7 +54,7 @@ enum fetch_result discovery_read(struct sl_slice document, const char *issuer, c
     if (json_is_object(object))
         result = read_object(object, issuer, ret_url, reterr);
     else
-        failure_set(reterr, -EBADMSG, "the discovery document is no JSON object");
+        failure_set(reterr, -EBADMSG, "the discovery document is not a JSON object");
     json_decref(object);
     return result;
 }

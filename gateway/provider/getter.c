@@ -1,8 +1,8 @@
-/* getter.c - libcurl's multi interface, with a handle for each request.
+/* getter.c - libcurl's multi interface, with an easy handle for each request.
  *
- * libcurl is told to speak http and https and nothing else; which of them an URL may have was
- * decided before (front/key_source.h). What is too large is cut off while it comes. Bounded: one
- * request a source, each with GETTER_MAX_BODY_BYTES. */
+ * libcurl is limited to http and https; front/key_source.h decides which of these a URL may have. A
+ * response that is too large is aborted while it arrives. Limits: one request for a source, with
+ * GETTER_MAX_BODY_BYTES each. */
 #include "gateway/provider/getter.h"
 
 #include <assert.h>
@@ -22,7 +22,7 @@
 enum { MOST_FDS = 4, OK_STATUS = 200, CONNECT_SHARE = 2 };
 
 struct get {
-    struct get *next; /* of those under way */
+    struct get *next; /* requests in progress */
     CURL *curl;
     get_done_fn done;
     void *owner;
@@ -40,7 +40,7 @@ struct getter {
     uint32_t timeout_ms;
 };
 
-/* --- what comes ---------------------------------------------------------------------------- */
+/* --- receiving ----------------------------------------------------------------------------- */
 
 static size_t on_body(char *data, size_t size, size_t count, void *context)
 {
@@ -74,14 +74,14 @@ static size_t on_head(char *data, size_t size, size_t count, void *context)
         return 0;
     }
     if (count >= 5 && memcmp(data, "HTTP/", 5) == 0)
-        get->age = (struct cache_age){0}; /* of the last answer, behind 100 and the like */
+        get->age = (struct cache_age){0}; /* of the last response, after 100 and the like */
     else if (colon)
         cache_age_read(&get->age, sl_slice(data, (size_t)(colon - data)),
                        http_trim(line_from(colon + 1, data + count)));
     return count;
 }
 
-/* --- what it was --------------------------------------------------------------------------- */
+/* --- the result ---------------------------------------------------------------------------- */
 
 static bool is_json(const char *type)
 {
@@ -122,14 +122,14 @@ static enum fetch_result judge(struct get *get, CURLcode code, char *why, size_t
         return code == CURLE_OPERATION_TIMEDOUT ? FETCH_TIMED_OUT : FETCH_UNREACHABLE;
     }
     if (!is_json(type)) {
-        snprintf(why, why_size, "the answer is %s, not application/json",
-                 type ? log_quote(sl_slice_str(type), room) : "of no type");
+        snprintf(why, why_size, "the content type of the answer is %s, not application/json",
+                 type ? log_quote(sl_slice_str(type), room) : "missing");
         return FETCH_NOT_JSON;
     }
     return FETCH_GOOD;
 }
 
-/* --- asking -------------------------------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------------------------ */
 
 static void get_free(struct get *get)
 {
@@ -210,11 +210,11 @@ static void finish(struct getter *getter, struct get *get, CURLcode code)
         .body = buffer_slice(&get->body), .age = get->age, .why = why};
 
     take_out(getter, get);
-    get->done(get->owner, result, &answer); /* may start another */
+    get->done(get->owner, result, &answer); /* may start another request */
     get_free(get);
 }
 
-/* true: some were done. */
+/* true: some requests have ended. */
 static bool finish_those_done(struct getter *getter)
 {
     const CURLMsg *message;
@@ -239,14 +239,14 @@ void getter_run(struct getter *getter, const int *fds, unsigned fd_count, uint32
 
     assert(fd_count <= MOST_FDS);
     if (finish_those_done(getter))
-        return; /* what comes of it may be due before `most_ms` */
+        return; /* something may be due earlier because of that */
     for (unsigned i = 0; i < fd_count; i++)
         waiting[i] = (struct curl_waitfd){.fd = fds[i], .events = CURL_WAIT_POLLIN};
     curl_multi_poll(getter->multi, waiting, fd_count, (int)most_ms, NULL);
     finish_those_done(getter);
 }
 
-/* --- beginning and end --------------------------------------------------------------------- */
+/* --- creating and freeing ------------------------------------------------------------------ */
 
 struct getter *getter_new(const char *ca_file, uint32_t timeout_ms)
 {

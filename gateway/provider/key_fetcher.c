@@ -1,10 +1,10 @@
-/* key_fetcher.c - a few states a source, and one time at which it is due.
+/* key_fetcher.c - each source has a few states and a time at which its next fetch is due.
  *
- *     idle -> [asks where the keys are] -> asks for the keys -> idle
+ *     idle -> [fetches the discovery document] -> fetches the keys -> idle
  *
- * Where discovery said they are is believed for as long as its answer may be used, and asked anew
- * when the keys could not be had from there. What came of an attempt is counted each time, and
- * logged when it is another than before. Memory: the last good set of each source. */
+ * The URL from a discovery document is used as long as that document is fresh; it is fetched again
+ * when the keys could not be fetched. Each attempt is counted, and logged if its result differs
+ * from the previous one. Memory: the last good set of each source. */
 #include "gateway/provider/key_fetcher.h"
 
 #include <errno.h>
@@ -22,10 +22,10 @@
 #include "gateway/provider/set_file.h"
 
 enum {
-    USUAL_MS = 600000, /* how long an answer is good that does not say */
+    USUAL_MS = 600000, /* for a response that does not say how long it may be used */
     RETRY_FIRST_MS = 1000,
     RETRY_MOST_MS = 60000,
-    SPREAD = 10 /* a tenth of the time is up to chance, so that not all hosts come at once */
+    SPREAD = 10 /* randomizes a tenth of the time, so that hosts do not all fetch at once */
 };
 
 struct fetched {
@@ -33,9 +33,9 @@ struct fetched {
     const struct key_source *source;
     unsigned index;
     bool is_busy;
-    char *url; /* where discovery says the keys are; NULL: it is to be asked */
+    char *url; /* from the discovery document; NULL: unknown */
     uint64_t url_until_ms;
-    uint64_t began_ms; /* the last attempt; 0: there was none */
+    uint64_t began_ms; /* time of the last attempt; 0: none */
     uint64_t due_ms;
     struct buffer set; /* the last good one; empty: none */
     uint64_t good_wall_ms;
@@ -66,7 +66,7 @@ static const char *const result_names[FETCH_RESULT_COUNT] = {
     [FETCH_NOT_WRITTEN] = "not_written",
 };
 
-/* --- what others see ----------------------------------------------------------------------- */
+/* --- health, metrics and log --------------------------------------------------------------- */
 
 static const struct fetched *first_that_fails(const struct key_fetcher *fetcher)
 {
@@ -151,7 +151,7 @@ static void conclude(struct fetched *item, enum fetch_result result, const char 
 
 static void fail(struct fetched *item, enum fetch_result result, const char *why)
 {
-    mem_free(item->url); /* the keys may have moved */
+    mem_free(item->url); /* the keys may have another URL now */
     item->url = NULL;
     conclude(item, result, why, 0, false);
 }
@@ -163,7 +163,7 @@ static uint64_t spread_ms(uint64_t wait_ms, uint64_t least_ms)
     return wait_ms - less_ms < least_ms ? least_ms : wait_ms - less_ms;
 }
 
-/* How long until the next. */
+/* The time until the next fetch. */
 static uint64_t next_ms(const struct fetched *item, const struct cache_age *age)
 {
     const struct key_fetcher_settings *settings = &item->fetcher->settings;
@@ -172,7 +172,7 @@ static uint64_t next_ms(const struct fetched *item, const struct cache_age *age)
                      settings->least_ms);
 }
 
-/* The file first: what workers cannot read was not got. */
+/* Writes the file first: a set that workers cannot read counts as not fetched. */
 static int keep_set(struct fetched *item, struct sl_slice set, struct failure *reterr)
 {
     int r = set_file_write(item->source->path, set, reterr);
@@ -267,7 +267,7 @@ static void begin(struct fetched *item, uint64_t now_ms)
         ask_where(item);
 }
 
-/* When it is to begin, as things are. */
+/* When the next fetch begins, as things are now. */
 static uint64_t due_ms(const struct fetched *item)
 {
     const struct key_fetcher_settings *settings = &item->fetcher->settings;
@@ -299,9 +299,9 @@ void key_fetcher_turn(struct key_fetcher *fetcher, int fd, uint32_t most_ms)
     key_board_heard(fetcher->settings.board);
 }
 
-/* --- beginning and end --------------------------------------------------------------------- */
+/* --- creating and freeing ------------------------------------------------------------------ */
 
-/* Of the server before us: it is as good as it was. */
+/* Reads the set of a previous server; it is as good as it was then. */
 static void read_last(struct fetched *item)
 {
     struct failure failure;

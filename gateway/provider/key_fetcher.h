@@ -1,9 +1,9 @@
-/* gateway/provider/key_fetcher.h - keeps a file up to date for each source of keys.
+/* gateway/provider/key_fetcher.h - keeps a file with the current key set for each source of keys.
  *
- * A set is fetched when the one before it has grown old, by what its answer said and within bounds;
- * at once when a worker wants it, but not more often than `again_ms`. Whatever an answer is worth, a
- * file only ever holds a good set: the last one. What fails is tried again after a growing delay.
- * Blocks nobody: it has a process of its own. */
+ * A set is fetched again when it is no longer fresh, according to its response and within limits;
+ * and at once when a worker needs it, but not more often than `again_ms`. The file always contains
+ * the last good set, whatever happens. A failed fetch is repeated after an increasing delay. It may
+ * block, because it runs in a process of its own. */
 #pragma once
 
 #include <stdint.h>
@@ -15,18 +15,19 @@
 struct key_fetcher_settings {
     const struct key_sources *sources;
     struct key_board *board;
-    struct metrics *metrics; /* our slot */
-    const char *ca_file;     /* NULL: the system's */
-    uint64_t least_ms, most_ms; /* between two fetches of a set that is good */
+    struct metrics *metrics;    /* the slot of this process */
+    const char *ca_file;        /* NULL: the system's */
+    uint64_t least_ms, most_ms; /* limits of the time between two fetches of a good set */
     uint64_t again_ms;
     uint32_t timeout_ms;
 };
 
 struct key_fetcher;
 
-/* Looks at the files that are there. NULL: out of memory. */
+/* Reads the existing files. NULL: out of memory. */
 struct key_fetcher *key_fetcher_new(const struct key_fetcher_settings *settings);
 void key_fetcher_free(struct key_fetcher *fetcher);
 
-/* Begins what is due, then waits for the network, for a worker, for `fd`, or for `most_ms`. */
+/* Starts the fetches that are due, then waits for the network, for a worker, until `fd` is
+ * readable, or for `most_ms`. */
 void key_fetcher_turn(struct key_fetcher *fetcher, int fd, uint32_t most_ms);

@@ -8,7 +8,10 @@
 
 #include "gateway/front/jwk_set.h"
 
-enum { STEP_BYTES = 16384, MOST_BYTES = JWK_SET_MAX_BYTES + STEP_BYTES /* for the end */ };
+enum {
+    STEP_BYTES = 16384,
+    MOST_BYTES = JWK_SET_MAX_BYTES + STEP_BYTES /* to read the end */
+};
 
 static int write_all(int fd, struct sl_slice content)
 {
@@ -23,7 +26,7 @@ static int write_all(int fd, struct sl_slice content)
     return fdatasync(fd) < 0 ? -errno : 0;
 }
 
-/* One that a crash has left is overwritten. */
+/* Overwrites a temporary file that a crash has left. */
 static int write_fresh(const char *fresh, const char *path, struct sl_slice content)
 {
     int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);

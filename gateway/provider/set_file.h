@@ -1,11 +1,11 @@
-/* gateway/provider/set_file.h - the last good set of a source: a file that is there whole, or as it
- * was before. */
+/* gateway/provider/set_file.h - the file with the last good key set of a source, which is replaced
+ * atomically. */
 #pragma once
 
 #include "base/buffer.h"
 #include "base/failure.h"
 
-/* For its owner alone. 0; a negative errno: *reterr names the file, and it is as it was. */
+/* Only its owner can read it. 0; a negative errno: *reterr names the file, and it is unchanged. */
 int set_file_write(const char *path, struct sl_slice content, struct failure *reterr);
 /* Fills the empty buffer. 0; a negative errno. */
 int set_file_read(const char *path, struct buffer *content);

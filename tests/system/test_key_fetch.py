@@ -189,8 +189,8 @@ def test_who_fetches_is_started_again_and_reads_new_settings(servers, redis, pro
 @pytest.mark.parametrize("options, sentence", [
     (("--jwks-url", "https://idp.example/keys"), "--jwks-url: needs jwt-issuer too"),
     (("--jwks-url", "http://idp.example/keys"), "http is for this machine only"),
-    (("--jwks-url", "ftp://idp.example/keys"), "no URL that begins with https://"),
-    (("--jwks-url", "https://user:word@idp.example/keys"), "an URL with a user in it"),
+    (("--jwks-url", "ftp://idp.example/keys"), "not a URL that begins with https://"),
+    (("--jwks-url", "https://user:word@idp.example/keys"), "a URL with a user in it"),
     (("--jwks-refresh-min", "2h", "--jwks-refresh-max", "1h"), "more than jwks-refresh-max"),
 ])
 def test_settings_that_are_refused(servers, options, sentence):
