@@ -1,13 +1,14 @@
-/* audit_log.c - two buffers: lines that wait, and those that a thread of libuv writes.
+/* audit_log.c - two buffers: lines that wait, and lines that a thread of libuv's pool is writing.
  *
- * There is one write at a time. When it is done the lines that have come meanwhile go out together,
- * so a slow disk gets fewer and larger writes; beyond AUDIT_WAITING_MAX lines are lost. A disk that
- * is full takes part of a write: lines that are not there to their last byte are lost. Each write
- * looks at the last byte of the file first, and begins with a newline where that is none, so that
- * what is left of a line, whichever worker's it was, spoils no other. Nothing is written again
- * later: whoever reads the file may rely on its order.
+ * There is one write at a time. When it ends, all lines that wait are written together, so a slow
+ * disk gets fewer and larger writes. If more than AUDIT_WAITING_MAX bytes wait, lines are lost.
  *
- * A file that is opened anew takes the place of the old one when no write is under way. */
+ * A full disk may accept only part of a write; lines that are not written completely are lost. Each
+ * write first reads the last byte of the file. If that is not a newline, it begins with one, so
+ * that the remainder of a cut line, from any worker, does not spoil the next line. Nothing is
+ * written a second time, so the lines of the file are in order.
+ *
+ * When another file is opened, it replaces the old one after the current write. */
 #include "gateway/access/audit_log.h"
 
 #include <arpa/inet.h>
@@ -30,9 +31,9 @@ struct audit_log {
     struct metrics *metrics;
     uv_work_t write;
     int fd;      /* -1: off */
-    int next_fd; /* instead of `fd`, once the write is done; -1: none */
+    int next_fd; /* replaces `fd` after the current write; -1: off */
     bool is_writing;
-    bool has_next; /* `next_fd` counts, be it none */
+    bool has_next; /* `next_fd` is set, even if it is -1 */
     struct buffer waiting, written;
     ssize_t taken; /* bytes of `written` that are in the file; a negative errno: none */
     size_t waiting_lines, written_lines;
@@ -48,7 +49,7 @@ static void close_file(int fd)
         close(fd);
 }
 
-/* No write is under way. */
+/* Must not be called during a write. */
 static void change_file(struct audit_log *audit)
 {
     if (!audit->has_next)
@@ -126,7 +127,7 @@ static size_t lines_in(const char *bytes, size_t size)
     return count;
 }
 
-/* Whoever may not read the file does not know, and takes it for whole. */
+/* Without permission to read the file this is unknown; false is assumed. */
 static bool ends_within_a_line(int fd)
 {
     struct stat status;
@@ -136,7 +137,7 @@ static bool ends_within_a_line(int fd)
            pread(fd, &last, 1, status.st_size - 1) == 1 && last != '\n';
 }
 
-/* In a thread of the pool. */
+/* Runs in a thread of the pool. */
 static void write_aside(uv_work_t *work)
 {
     struct audit_log *audit = work->data;
@@ -158,9 +159,9 @@ static void on_written(uv_work_t *work, int status)
     struct audit_log *audit = work->data;
     size_t there = audit->taken > 0 ? lines_in(audit->written.data, (size_t)audit->taken) : 0;
 
-    (void)status; /* nobody cancels it */
+    (void)status; /* work is never cancelled */
     lose(audit, audit->written_lines - there,
-         audit->taken < 0 ? uv_strerror((int)audit->taken) : "the disk took a part only");
+         audit->taken < 0 ? uv_strerror((int)audit->taken) : "the disk accepted only a part");
     metric_add(audit->metrics, METRIC_AUDIT_LINES, there);
     buffer_clear(&audit->written);
     audit->is_writing = false;

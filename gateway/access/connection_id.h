@@ -1,11 +1,11 @@
-/* gateway/access/connection_id.h - the name of a connection, for its owner and for operators.
+/* gateway/access/connection_id.h - ids of connections, for their owners and for operators.
  *
  *     gggggggg wwww ssssss rrrrrrrrrrrrrr     32 hexadecimal digits, without the spaces
  *
- * The gateway (a number that it draws when it starts), the worker, the slot among all streams of
- * the gateway, and random digits, so that nobody names a connection that has not been told of it.
- * So whoever has an id knows which worker to ask. It is kept nowhere, and ends with the connection.
- */
+ * An id consists of the gateway (a random number chosen at its start), the worker, the connection's
+ * index among all streams of the gateway, and random digits, so that nobody can guess an id. It
+ * shows which worker has the connection. It is stored nowhere else, and is valid as long as the
+ * connection exists. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,17 +15,17 @@
 
 enum {
     WORKER_NAME_SIZE = 8 + 4 + 1,
-    CONNECTION_ID_SIZE = 32 + 1 /* with the NUL */
+    CONNECTION_ID_SIZE = 32 + 1 /* with the terminating NUL */
 };
 
-/* A worker of all gateways: the first digits of its connections' ids. */
+/* The name of a worker, unique among all gateways: the first digits of its connections' ids. */
 void worker_name_print(uint32_t gateway, uint32_t worker, char ret_name[static WORKER_NAME_SIZE]);
 bool worker_name_is_valid(struct sl_slice text);
 
-/* `slot` below 2^24; of `random` 56 bits count. */
+/* `slot` must be below 2^24. The low 56 bits of `random` are used. */
 void connection_id_print(const char *worker_name, uint32_t slot, uint64_t random,
                          char ret_id[static CONNECTION_ID_SIZE]);
 bool connection_id_is_valid(struct sl_slice text);
-/* Of a valid id. */
+/* `id` must be valid. */
 void connection_id_worker(const char *id, char ret_name[static WORKER_NAME_SIZE]);
 uint32_t connection_id_slot(const char *id);

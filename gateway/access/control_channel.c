@@ -1,8 +1,9 @@
-/* control_channel.c - a connection to Redis that is subscribed to two channels, and never gives up.
+/* control_channel.c - a connection to Redis that is subscribed to two channels and reconnects
+ * whenever it is lost.
  *
- * In a cluster it goes to the node of shard 0, by SSUBSCRIBE, so that what SPUBLISH says of how
- * many heard is true; when the shard moves, the node says so, and the next map names the other one.
- */
+ * In a cluster it uses SSUBSCRIBE on the master of shard 0, because SPUBLISH there returns the
+ * number of that node's subscribers. When the shard moves, the node ends the subscription, and the
+ * next map names the new master. */
 #include "gateway/access/control_channel.h"
 
 #include <errno.h>
@@ -79,13 +80,13 @@ static void note_confirmed(struct control_channel *channel)
     channel->logged_reason[0] = '\0';
 }
 
-/* --- what comes on it ---------------------------------------------------------------------- */
+/* --- messages ------------------------------------------------------------------------------ */
 
 static void on_answered(void *owner, const redisReply *reply, const char *why)
 {
     (void)owner;
     (void)reply;
-    (void)why; /* who asked goes on without it */
+    (void)why; /* if the answer is lost, the asking worker continues without it */
 }
 
 static void answer(struct control_channel *channel, const struct control_question *question)
@@ -143,7 +144,7 @@ static void on_reply(void *context, const redisReply *reply)
         lose(channel, failure.text);
 }
 
-/* --- where it is --------------------------------------------------------------------------- */
+/* --- the address of Redis ------------------------------------------------------------------ */
 
 static void move_to(struct control_channel *channel, const struct sl_redis_endpoint *endpoint)
 {
@@ -175,7 +176,7 @@ void control_channel_set_map(struct control_channel *channel, const struct sl_cl
         move_to(channel, &map->masters[0]);
 }
 
-/* --- all of it ----------------------------------------------------------------------------- */
+/* --- creating and freeing ------------------------------------------------------------------ */
 
 void control_channel_set_asked(struct control_channel *channel, control_asked_fn asked,
                                void *context)

@@ -1,7 +1,7 @@
-/* gateway/access/control_channel_parts.h - inside the control channel: what its files share.
+/* gateway/access/control_channel_parts.h - internal to the control channel: what its files share.
  *
- *     control_channel.c   the connection that hears, and what comes on it
- *     control_wait.c      what was asked, until it is answered */
+ *     control_channel.c   the subscription and the messages that arrive
+ *     control_wait.c      outstanding questions */
 #pragma once
 
 #include "base/backoff.h"
@@ -20,19 +20,20 @@ struct control_channel {
     bool is_draining;
 
     struct redis_session *session;
-    struct sl_redis_endpoint endpoint; /* of a cluster, or as sentinels say */
-    bool is_endpoint_known;            /* always, of a Redis alone */
-    unsigned confirmed;                /* subscriptions */
+    struct sl_redis_endpoint endpoint; /* in a cluster, or with sentinels */
+    bool is_endpoint_known;            /* always true for a single Redis */
+    unsigned confirmed;                /* number of confirmed subscriptions */
     bool is_hearing;
     uv_timer_t retry;
     struct backoff backoff;
-    char logged_reason[FAILURE_TEXT_SIZE]; /* why it is not heard, as logged last; empty: it is */
+    char logged_reason[FAILURE_TEXT_SIZE]; /* the last logged reason why it is not subscribed;
+                                              empty: it is */
 
     struct deadline_list waits; /* of struct control_wait */
-    uv_timer_t timer;           /* for the first of them */
-    unsigned wait_count;        /* those that Redis has not answered, too */
+    uv_timer_t timer;           /* for the earliest deadline in `waits` */
+    unsigned wait_count; /* includes those that are finished, but whose PUBLISH has no reply yet */
     uint64_t numbers;
-    unsigned closing; /* timers */
+    unsigned closing; /* timers that are being closed */
     bool is_freed;
 };
 
@@ -43,20 +44,21 @@ static inline bool control_channel_is_clustered(const struct control_channel *ch
     return channel->settings.address->seed_count > 0;
 }
 
-/* The message is done with. 0; a negative errno: it is not sent. */
+/* Frees the message. 0; a negative errno: nothing is sent, and `done` is not called. */
 int control_publish(struct control_channel *channel, const char *name, struct buffer *message,
                     void (*done)(void *owner, const redisReply *reply, const char *why),
                     void *owner);
-/* What we answer ourselves; end it with control_answer_done(). */
+/* The answer of this worker; free it with control_answer_done(). */
 void control_answer_own(struct control_channel *channel, const struct control_question *question,
                         struct control_answer *ret_answer);
 
 void control_waits_take(struct control_channel *channel, const struct control_answer *answer);
-/* Our own question has come round: it has been answered. */
+/* The question has come back on the subscription. It counts as an answer, because this worker is
+ * among the subscribers that Redis counted. */
 void control_waits_heard_own(struct control_channel *channel, uint64_t number);
-/* Those whose time is over. */
+/* Finishes the questions whose time is over. */
 void control_waits_check(struct control_channel *channel);
-/* All go on with what there is. */
+/* Finishes all questions. */
 void control_waits_end_all(struct control_channel *channel);
-/* The last has gone, and so have the timers. */
+/* Frees a freed channel after its last question and its timers are gone. */
 void control_channel_release(struct control_channel *channel);

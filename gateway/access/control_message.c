@@ -1,8 +1,8 @@
-/* control_message.c - JSON, printed member by member and read in the same way.
+/* control_message.c - prints and reads the JSON of messages.
  *
- * jansson parses; then each member is copied to where there is room for it. One that is missing, of
- * another type or too long, and one that is left over, refuse the whole message. Numbers are below
- * 2^63. A message is bounded by CONTROL_MESSAGE_MAX, its rows by CONTROL_ROWS_MAX. */
+ * jansson parses; then each member is copied into a fixed-size field. If a member is missing, has
+ * another type, is too long or is unknown, the whole message is refused. Numbers are below 2^63. A
+ * message is limited to CONTROL_MESSAGE_MAX bytes, its rows to CONTROL_ROWS_MAX. */
 #include "gateway/access/control_message.h"
 
 #include <errno.h>
@@ -93,7 +93,7 @@ static void print_row(const struct control_row *row, struct buffer *json)
     print_text(json, "id", row->id);
     print_text(json, "subject", row->subject);
     print_text(json, "address", row->address);
-    if (row->path[0]) /* nothing that programs without dialects do not know */
+    if (row->path[0]) /* programs without dialects refuse this member */
         print_text(json, "path", row->path);
     print_number(json, "since_ms", row->since_ms);
     print_number(json, "expires_ms", row->expires_ms);
@@ -123,7 +123,7 @@ void control_answer_print(const struct control_answer *answer, struct buffer *re
 
 /* --- reading ------------------------------------------------------------------------------- */
 
-/* Members are taken one by one; what is left over, or is missing, is a fault. */
+/* Members are taken one by one; `taken` is compared with their number at the end. */
 struct members {
     const json_t *object;
     size_t taken;
@@ -187,7 +187,7 @@ static unsigned take_word(struct members *members, const char *name, const char 
     return 0;
 }
 
-/* Empty is none. */
+/* Sets an empty id if the member is empty and may be. */
 static void take_id(struct members *members, const char *name, bool may_be_empty,
                     char ret_id[static CONNECTION_ID_SIZE])
 {
@@ -260,7 +260,7 @@ static int read_question(struct members *members, struct control_question *quest
         members->failed = true;
     if (!members->failed && question->operation == CONTROL_RULES)
         take_number(members, "version", &question->version);
-    /* Nobody may end everything by one message. */
+    /* One message must not end all connections. */
     if (question->operation == CONTROL_END && !question->id[0] && !question->holder[0])
         members->failed = true;
     return end(members);
@@ -377,7 +377,7 @@ void control_answer_done(struct control_answer *answer)
     answer->row_count = 0;
 }
 
-/* How many of the rows have ids below this one. */
+/* The number of rows with lower ids. */
 static size_t place_of(const struct control_answer *answer, const char *id)
 {
     size_t low = 0, high = answer->row_count;

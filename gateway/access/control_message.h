@@ -1,9 +1,10 @@
-/* gateway/access/control_message.h - what workers ask each other by way of Redis, and answer.
+/* gateway/access/control_message.h - the questions and answers that workers send each other through
+ * Redis.
  *
- * A message is one JSON object with exactly the members that it should have, of at most
- * CONTROL_MESSAGE_MAX bytes: whatever else comes on the channel is refused here, in one place. A
- * program of another version says another `v`, and is not understood; who asked is told that the
- * answer is not complete. It names no token: of one that was checked it holds what was found. */
+ * A message is a JSON object of at most CONTROL_MESSAGE_MAX bytes with exactly the expected
+ * members; everything else on the channel is refused here. Another version of the program may use
+ * another `v`, which is refused, too; then the answer is reported as incomplete. A message never
+ * contains a token, only the claims of one that was verified. */
 #pragma once
 
 #include <stdint.h>
@@ -15,7 +16,7 @@
 
 enum {
     CONTROL_MESSAGE_MAX = 256 << 10,
-    CONTROL_ROWS_MAX = 100, /* of an answer: a page */
+    CONTROL_ROWS_MAX = 100, /* rows of an answer, which is one page of a list */
     CONTROL_ADDRESS_SIZE = 46,
     CONTROL_PATH_SIZE = 64
 };
@@ -24,22 +25,22 @@ enum control_operation {
     CONTROL_LIST,
     CONTROL_END,
     CONTROL_RENEW,
-    CONTROL_RULES, /* the holder's rules have changed: who has not followed yet? */
+    CONTROL_RULES, /* which connections do not use the current rules of the holder yet? */
     CONTROL_OPERATION_COUNT
 };
 
 struct control_question {
-    uint64_t number;             /* by which its answers are known */
-    char from[WORKER_NAME_SIZE]; /* whom to answer */
+    uint64_t number;             /* identifies the question; its answers repeat it */
+    char from[WORKER_NAME_SIZE]; /* the worker that asks */
     enum control_operation operation;
-    char holder[TOKEN_SUBJECT_SIZE]; /* of these connections alone; empty: of everybody's */
-    char id[CONNECTION_ID_SIZE];     /* of this one alone; empty: of all */
-    char after[CONNECTION_ID_SIZE];  /* of a list: those with greater ids; empty: all */
-    struct token token;              /* of a renewal: the new one, which was good */
-    uint64_t version;                /* of rules: theirs now */
+    char holder[TOKEN_SUBJECT_SIZE]; /* only connections of this subject; empty: of all subjects */
+    char id[CONNECTION_ID_SIZE];     /* only this connection; empty: all */
+    char after[CONNECTION_ID_SIZE];  /* for a list: only connections with greater ids; empty: all */
+    struct token token;              /* for a renewal: the new token, which has been verified */
+    uint64_t version;                /* for rules: their current version */
 };
 
-/* Why a token does not take the place of another. */
+/* The result of a renewal: done, or why the new token cannot replace the old one. */
 enum control_result {
     CONTROL_DONE,
     CONTROL_NO_SUCH_CONNECTION,
@@ -50,30 +51,31 @@ enum control_result {
     CONTROL_RESULT_COUNT
 };
 
-/* One connection, as it is told. */
+/* A connection in a list. */
 struct control_row {
     char id[CONNECTION_ID_SIZE];
-    char subject[TOKEN_SUBJECT_SIZE];   /* empty: its token has none */
-    char address[CONTROL_ADDRESS_SIZE]; /* text; empty: not known */
-    char path[CONTROL_PATH_SIZE];       /* of a dialect; empty: as `stream` says */
+    char subject[TOKEN_SUBJECT_SIZE];   /* empty: the token has no subject */
+    char address[CONTROL_ADDRESS_SIZE]; /* in text form; empty: unknown */
+    char path[CONTROL_PATH_SIZE];       /* for a dialect; empty: `stream` says which path */
     enum stream_kind stream;
     enum stream_format format;
     uint64_t since_ms;      /* Unix time */
-    uint64_t expires_ms;    /* when its token ends it; 0: never */
-    uint64_t streams;       /* opened on it, beside its own */
-    uint64_t filters;       /* on all of them */
-    uint64_t filter_bytes;  /* what they cost */
-    uint64_t lag_ms;        /* of the stream that is furthest behind */
+    uint64_t expires_ms;    /* Unix time at which the token expires; 0: never */
+    uint64_t streams;       /* opened on the connection, apart from its own */
+    uint64_t filters;       /* of all its streams together */
+    uint64_t filter_bytes;  /* memory used by these filters, in bytes */
+    uint64_t lag_ms;        /* of the stream that lags the most */
     uint64_t events, bytes; /* sent */
 };
 
 struct control_answer {
     uint64_t number;
     char from[WORKER_NAME_SIZE];
-    uint64_t workers; /* of its gateway, all of which are to answer; 0: they end one by one */
+    uint64_t workers; /* the number of workers of the gateway, all of which answer; 0: unknown,
+                         because they are ending */
     enum control_result result;
-    uint64_t matched;         /* connections that the question was of, in all */
-    struct control_row *rows; /* in the order of their ids, the first of them; ours */
+    uint64_t matched;         /* the number of connections to which the question applies */
+    struct control_row *rows; /* owned; sorted by id; if there are more, the first */
     size_t row_count;
 };
 
@@ -86,13 +88,13 @@ struct control_message {
 void control_question_print(const struct control_question *question, struct buffer *ret_json);
 void control_answer_print(const struct control_answer *answer, struct buffer *ret_json);
 
-/* 0: end it with control_message_done(); -EBADMSG: it is none; -ENOMEM. */
+/* 0: free it with control_message_done(); -EBADMSG: not a valid message; -ENOMEM. */
 int control_message_read(struct sl_slice text, struct control_message *ret_message);
 void control_message_done(struct control_message *message);
 
 void control_answer_done(struct control_answer *answer);
-/* Room for a page of rows. 0; -ENOMEM. */
+/* Allocates space for CONTROL_ROWS_MAX rows, unless there is some. 0; -ENOMEM. */
 int control_answer_make_room(struct control_answer *answer);
-/* Puts the row in its place, or leaves it out: the least CONTROL_ROWS_MAX of them stay. There is
- * room. */
+/* Inserts the row in the order of ids; only the CONTROL_ROWS_MAX lowest ids are kept.
+ * control_answer_make_room() must have been called. */
 void control_answer_add(struct control_answer *answer, const struct control_row *row);

@@ -1,9 +1,10 @@
-/* control_wait.c - a question, from when it is asked until all have answered, or time is up.
+/* control_wait.c - outstanding questions, from asking until all workers have answered or the time
+ * is over.
  *
- * Redis says how many have been told of a question. Everybody answers for himself; besides, who
- * answers says how many workers his gateway has, so that one which has lost Redis is missed as long
- * as a neighbour of it hears. A gateway that does not hear at all is not known of, nor can anybody
- * who comes by Redis end what it serves. */
+ * Redis returns the number of workers that received the question, and each of them answers for
+ * itself. An answer also contains the number of workers of its gateway, so a worker that has lost
+ * Redis is noticed as long as another worker of its gateway is subscribed. A gateway of which no
+ * worker is subscribed is not noticed, and its connections cannot be ended through Redis. */
 #include <errno.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@
 #include "src/call/call_build.h"
 
 enum {
-    GATEWAYS_MAX = 256, /* beyond these an answer is never complete */
+    GATEWAYS_MAX = 256, /* with more gateways, answers are always incomplete */
     GATEWAY_DIGITS = 8
 };
 
@@ -26,12 +27,12 @@ struct answered_gateway {
 struct control_wait {
     struct control_channel *channel;
     struct deadline deadline;
-    control_answered_fn answered; /* NULL: it was, or nobody wants to know */
+    control_answered_fn answered; /* NULL: already called, or not wanted */
     void *owner;
     struct control_answer sum;
-    bool is_of_one;     /* worker */
-    bool is_publishing; /* Redis has not said yet who was told */
-    bool is_told;       /* it has, and it is known */
+    bool is_of_one;     /* only one worker is asked */
+    bool is_publishing; /* the reply to PUBLISH is outstanding */
+    bool is_told;       /* `told`, the number of workers that received the question, is known */
     uint64_t told, answers;
     unsigned gateway_count;
     bool has_too_many;
@@ -158,7 +159,7 @@ void control_wait_forget(struct control_wait *wait)
     finish(wait);
 }
 
-/* Nobody can answer us when we do not hear. */
+/* Finishes if no more answers can come: without the subscription none arrive. */
 static void go_on(struct control_wait *wait)
 {
     if (wait->answered && !wait->is_publishing &&
@@ -233,7 +234,7 @@ void control_waits_take(struct control_channel *channel, const struct control_an
     struct control_wait *wait = find(channel, answer->number);
 
     if (!wait)
-        return; /* it came too late */
+        return; /* it is too late */
     wait->answers++;
     add_up(wait, answer);
     go_on(wait);
@@ -287,7 +288,7 @@ static void answer_own(struct control_wait *wait, const struct control_question 
     control_answer_done(&own);
 }
 
-/* NULL: no memory. */
+/* NULL: out of memory. */
 static struct control_wait *wait_new(struct control_channel *channel, control_answered_fn answered,
                                      void *owner)
 {

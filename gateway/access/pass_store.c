@@ -1,7 +1,8 @@
-/* pass_store.c - one command for each question.
+/* pass_store.c - one Redis command for each request.
  *
- * A look may be sent again when its answer was lost, and so may a put, of a secret that nobody else
- * has. To take is not repeated: nobody knows then who has taken, and the ticket is lost. */
+ * If the reply is lost, reading may be repeated, and so may storing, because nobody else has the
+ * secret. Taking is not repeated: it would be unknown who has taken the pass, so the ticket is
+ * lost. */
 #include "gateway/access/pass_store.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 
 struct pass_store {
     struct redis_commands *commands;
-    uint32_t shards; /* 0: not known */
+    uint32_t shards; /* 0: unknown */
 };
 
 struct question {
@@ -58,7 +59,7 @@ static void on_answer(void *owner, const redisReply *reply, const char *why)
                   why ? why : failure.text);
 }
 
-/* `r` of building the call. */
+/* `r` is the result of building the call. */
 static int ask(struct pass_store *store, int r, struct sl_call *call, bool is_put,
                pass_store_fn done, void *owner)
 {

@@ -1,8 +1,8 @@
-/* revocation_list.c - page by page into a new set, which takes the place of the old one.
+/* revocation_list.c - reads the list page by page into a new set, which then replaces the old one.
  *
- * What is heard while it is read goes into both. A page may tell of one that was taken back again
- * while the page was on its way: then it is read once more. One that cannot be understood is passed
- * over and counted: a newer program may have made it. */
+ * Events that arrive while it is read change both sets. A page may contain a revocation that was
+ * undone while the page was on its way; therefore the list is read once more after such an event. A
+ * revocation that cannot be parsed is skipped and logged: a newer program may have written it. */
 #include "gateway/access/revocation_list.h"
 
 #include <errno.h>
@@ -18,11 +18,11 @@ struct revocation_list {
     struct revocation_list_settings settings;
     uv_timer_t retry, patience;
     struct revocations *set;
-    struct revocations *next; /* that is being read; NULL: none is */
-    uint64_t read_to;         /* an id */
-    uint32_t poll_ms;         /* 0: it is not read again by itself */
-    bool is_asked;            /* a page is */
-    bool reads_again;         /* when this reading is over */
+    struct revocations *next; /* the set being read; NULL: none */
+    uint64_t read_to;         /* the highest id so far */
+    uint32_t poll_ms;         /* 0: no polling */
+    bool is_asked;            /* a page has been requested */
+    bool reads_again;         /* as soon as the current reading has ended */
     bool is_known;
     struct log_rate failed_rate, heard_rate;
 };
@@ -176,7 +176,7 @@ void revocation_list_poll(struct revocation_list *list, uint32_t every_ms)
     revocation_list_read(list);
 }
 
-/* --- hearing --- */
+/* --- events --- */
 
 static int add_everywhere(struct revocation_list *list, const struct sl_revocation *revocation)
 {
@@ -232,7 +232,7 @@ void revocation_list_take(struct revocation_list *list, const struct event *even
     tell_count(list);
 }
 
-/* --- being asked --- */
+/* --- checks --- */
 
 bool revocation_list_is_known(const struct revocation_list *list)
 {
@@ -246,7 +246,7 @@ bool revocation_list_has(void *context, const struct token *token, uint64_t now_
     return revocations_find(list->set, token, now_ms) != 0;
 }
 
-/* --- life --- */
+/* --- creating and freeing --- */
 
 struct revocation_list *revocation_list_new(const struct revocation_list_settings *settings)
 {

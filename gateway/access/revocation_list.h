@@ -1,9 +1,10 @@
-/* gateway/access/revocation_list.h - keeps a worker's set of revocations as Redis has it.
+/* gateway/access/revocation_list.h - keeps a worker's set of revocations equal to the list in
+ * Redis.
  *
- * The list is read when hearing begins, and whenever something of the log was lost; meanwhile the
- * events that are heard count at once. Until it has been read for the first time after hearing
- * began it is not known who may come in: for so long nobody should, but not for ever, so after
- * REVOCATION_PATIENCE_MS it is said that it is known all the same, and that is counted. Belongs to
+ * The list is read when the live channels are first received, and whenever events may have been
+ * lost; in between, events change the set at once. Until the first reading has succeeded, tokens
+ * cannot be checked and nobody should be admitted. This must not last for ever: after
+ * REVOCATION_PATIENCE_MS the set is declared known all the same, and that is counted. Belongs to
  * the thread of its loop. */
 #pragma once
 
@@ -24,25 +25,27 @@ struct revocation_list_settings {
     uv_loop_t *loop;
     struct redis_commands *commands;
     struct metrics *metrics;
-    /* Tokens that were good may be no more. */
+    /* Tokens that were valid may be revoked now. */
     void (*changed)(void *context);
-    /* As revocation_list_is_known() is now. */
+    /* revocation_list_is_known() has changed. */
     void (*known)(void *context, bool is_known);
     void *context;
 };
 
 /* NULL: out of memory. */
 struct revocation_list *revocation_list_new(const struct revocation_list_settings *settings);
-/* After the commands, which answer what is under way. The loop must run once more. */
+/* Must be called after freeing the commands, which ends outstanding requests. The loop must run
+ * once more. */
 void revocation_list_free(struct revocation_list *list);
 
-/* Hearing begins: it is not known what has been missed. */
+/* The live channels are received from now on; what was missed before is unknown. */
 void revocation_list_begin(struct revocation_list *list);
-/* Something was missed: reads it anew; it is as known as it was. */
+/* Events may have been lost: reads the list again. revocation_list_is_known() does not change. */
 void revocation_list_read(struct revocation_list *list);
-/* Nothing is heard any more, and whoever is here still is served: it is read again and again. */
+/* The live channels are no longer received, but clients are still served: reads the list again and
+ * again. */
 void revocation_list_poll(struct revocation_list *list, uint32_t every_ms);
-/* An event about access that was heard. */
+/* Applies an event about revocations. */
 void revocation_list_take(struct revocation_list *list, const struct event *event);
 
 bool revocation_list_is_known(const struct revocation_list *list);

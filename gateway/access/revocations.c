@@ -1,7 +1,8 @@
-/* revocations.c - filed under the narrowest thing that each names: jti, then subject, then key.
+/* revocations.c - a hash map of chains; a revocation is filed under the most specific of its
+ * members: jti, else subject, else key.
  *
- * What names none of them goes by time alone and is in a chain of its own. So a token asks four
- * chains, which are as long as there are revocations of the very same name. */
+ * Revocations that only have a time are in a chain of their own. So a look-up searches four chains,
+ * each of which contains the revocations with the same jti, subject or key. */
 #include "gateway/access/revocations.h"
 
 #include <errno.h>
@@ -14,23 +15,23 @@
 
 enum { KEY_SIZE = 1 + TOKEN_NAME_SIZE };
 
-/* All that are filed under one key; there is none without any. */
+/* All revocations with the same key of the map; never empty. */
 struct chain {
     struct list entries;
 };
 
 struct entry {
-    struct list_node node; /* in its chain */
+    struct list_node node; /* in `chain` */
     struct chain *chain;
     uint64_t id, before_ms, until_ms;
     bool has_subject, has_jti, has_kid;
     char subject[TOKEN_SUBJECT_SIZE];
-    char *jti, *kid; /* behind it */
+    char *jti, *kid; /* point into `names` */
     char names[];
 };
 
 struct revocations {
-    struct hash_map *by_id; /* entries */
+    struct hash_map *by_id; /* values: struct entry */
     struct hash_map *chains;
 };
 

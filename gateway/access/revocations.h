@@ -1,7 +1,7 @@
-/* gateway/access/revocations.h - which tokens have been taken back, as one worker knows it.
+/* gateway/access/revocations.h - the set of revoked tokens in a worker's memory.
  *
- * A set in memory, asked for every request: a look-up each for the token's jti, subject and key,
- * however many there are. Pure: no sockets, no clock. Belongs to one thread. */
+ * It is used for every request: one look-up each for the token's jti, subject and key, however many
+ * revocations there are. No I/O, no clock. Belongs to one thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,19 +13,19 @@
 
 struct revocations;
 
-/* Empty. NULL: out of memory. */
+/* An empty set. NULL: out of memory. */
 struct revocations *revocations_new(void);
 void revocations_free(struct revocations *set);
 
-/* Copies it, unless one of its id is there. 0; -ENOMEM: nothing has changed. */
+/* Copies the revocation, unless one with its id exists. 0; -ENOMEM: nothing has changed. */
 int revocations_add(struct revocations *set, const struct sl_revocation *revocation);
-/* false: there is none of this id. */
+/* false: there is none with this id. */
 bool revocations_remove(struct revocations *set, uint64_t id);
 size_t revocations_count(const struct revocations *set);
 
-/* The id of one by which the token is good no more at the Unix time `now_ms`; 0: there is none. A
- * token that does not say when it was issued is older than any time. */
+/* The id of a revocation by which the token is invalid at the Unix time `now_ms`; 0: none. A token
+ * without a time of issue counts as older than any revocation. */
 uint64_t revocations_find(const struct revocations *set, const struct token *token,
                           uint64_t now_ms);
-/* Forgets those that matter no more. */
+/* Removes the revocations that no longer have an effect. */
 void revocations_drop_old(struct revocations *set, uint64_t now_ms);

@@ -1,7 +1,7 @@
-/* rule_store.c - one command for each question, all of which may be sent again.
+/* rule_store.c - one Redis command for each request; all of them may be repeated.
  *
- * A change bears a random number of its own, so that it is made once however often it is sent. How
- * many questions are under way is bounded by who asks (streams/rule_request.c). */
+ * A change contains a random number, so that it takes effect once, however often it is sent. The
+ * caller limits the number of outstanding requests (streams/rule_request.c). */
 #include "gateway/access/rule_store.h"
 
 #include <errno.h>
@@ -14,11 +14,11 @@
 
 struct rule_store {
     struct redis_commands *commands;
-    uint32_t shards; /* 0: not known */
+    uint32_t shards; /* 0: unknown */
 };
 
 struct question {
-    rule_store_got_fn got; /* or ... */
+    rule_store_got_fn got; /* exactly one of `got` and `told` is set */
     rule_store_version_fn told;
     void *owner;
     bool is_change;
@@ -43,7 +43,7 @@ void rule_store_set_shards(struct rule_store *store, uint32_t shards)
     store->shards = shards;
 }
 
-/* What cannot be understood is passed over: a newer program may have made it. */
+/* Rules that cannot be parsed are skipped: a newer program may have written them. */
 static int read_rules(const redisReply *reply, struct subject_rules *rules, struct failure *failure)
 {
     struct sl_slice text;
@@ -91,7 +91,7 @@ static void on_answer(void *owner, const redisReply *reply, const char *why)
     question.told(question.owner, r, version, why ? why : failure.text);
 }
 
-/* `r` of building the call. */
+/* `r` is the result of building the call. */
 static int ask(struct rule_store *store, int r, struct sl_call *call, const struct question *asked)
 {
     struct question *question = r == 0 ? mem_copy(asked, sizeof(*asked)) : NULL;

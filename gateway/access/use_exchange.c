@@ -1,11 +1,12 @@
-/* use_exchange.c - rounds, and calls of up to CALL_ACCOUNTS accounts of one shard.
+/* use_exchange.c - one call to shard 0 per round, and calls with up to CALL_ACCOUNTS accounts of a
+ * shard.
  *
- * An account is called in Redis by a keyed hash of whose it is. The key is a secret that all
- * gateways of a database read there, and which goes when none has been for two days; so the names
- * alone say nothing of subjects and addresses, and what a dump of the database can be asked is only
- * whether a name that one has guessed is in it.
+ * In Redis the name of an account is a keyed hash of the subject or address. The key is a secret
+ * that all gateways of a database read from Redis; it expires when there has been no gateway for
+ * two days. So names do not reveal subjects and addresses; with a dump of the database one can only
+ * check whether a guessed name is in it.
  *
- * Bounds: CALLS_MAX calls under way; what is left waits for the next second. */
+ * At most CALLS_MAX calls are outstanding; the rest waits for the next second. */
 #include "gateway/access/use_exchange.h"
 
 #include <assert.h>
@@ -28,7 +29,7 @@ enum {
     TICK_MS = 1000,
     CALL_ACCOUNTS = 50,
     CALLS_MAX = 64,
-    UNHEARD_MS = 30000 /* without a round: the others are not heard */
+    UNHEARD_MS = 30000 /* without a round: the others count as unreachable */
 };
 
 struct exchange_call {
@@ -44,14 +45,14 @@ struct use_exchange {
     uv_timer_t timer;
     struct sl_meta meta;
     struct sl_use_round round;
-    struct hash_key keys[2]; /* of names, once there was a round */
-    uint64_t round_ms;       /* when the last began; 0: none did */
-    uint64_t heard_ms;       /* when the last was answered; 0: none was */
-    uint64_t day;            /* of the last tick */
-    unsigned calls;          /* under way, rounds included */
+    struct hash_key keys[2]; /* for names of accounts; valid after the first round */
+    uint64_t round_ms;       /* monotonic time at which the last round began; 0: none yet */
+    uint64_t heard_ms;       /* monotonic time of the last round that was answered; 0: none */
+    uint64_t day;            /* at the last tick, in days since 1970 */
+    unsigned calls;          /* outstanding calls, including the round */
     bool is_in_round, leaves;
     struct log_rate failed_rate;
-    struct exchange_call *filling[SL_SHARDS_MAX]; /* of the tick that runs */
+    struct exchange_call *filling[SL_SHARDS_MAX]; /* used during a tick */
 };
 
 static struct use_times times_now(void)
@@ -131,7 +132,7 @@ static void begin_round(struct use_exchange *exchange, uint64_t now_ms)
 
 /* --- accounts --- */
 
-/* A name of 128 bits, and the shard that its account is in. */
+/* Prints a name of 128 bits; returns the shard of its account. */
 static uint32_t name_account(const struct use_exchange *exchange, const struct use_news *news,
                              char ret_name[SL_USE_NAME_SIZE])
 {
@@ -181,7 +182,7 @@ static void take_heard(struct use_exchange *exchange, const struct use_news *new
     fair_use_was_told(exchange->settings.uses, news, &heard, times);
 }
 
-/* Those from `first` on. */
+/* Returns the accounts from `first` on to be reported later. */
 static void put_back(const struct exchange_call *call, size_t first)
 {
     const struct use_times times = times_now();
@@ -278,7 +279,7 @@ static void tell(struct use_exchange *exchange, uint64_t now_ms)
 
 /* --- time --- */
 
-/* Accounts with streams would be forgotten if nothing else happened to them. */
+/* Without this, accounts with streams would expire in Redis if nothing else happened to them. */
 static void turn_day(struct use_exchange *exchange)
 {
     uint64_t day = clock_wall_ms() / USE_DAY_MS;
@@ -310,7 +311,7 @@ void use_exchange_begin(struct use_exchange *exchange, uint32_t shards)
     if (!exchange || exchange->leaves)
         return;
     exchange->meta.shards = shards;
-    exchange->round_ms = 0; /* it may be another database */
+    exchange->round_ms = 0; /* it may be a different database */
     uv_timer_start(&exchange->timer, on_tick, 0, TICK_MS);
 }
 

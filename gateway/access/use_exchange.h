@@ -1,10 +1,11 @@
-/* gateway/access/use_exchange.h - tells the other gateways what has been used at this one, by
- * Redis, and takes what they tell.
+/* gateway/access/use_exchange.h - reports through Redis what was used at this gateway, and reads
+ * what was used at the others.
  *
- * One worker does it for all of its gateway: every use-exchange a round in shard 0, by which the
- * gateways know of each other, and once a second the accounts that have something to tell, each at
- * most once in that time. Without Redis nothing is lost but time: what could not be told is
- * told later, and until then the gateway goes by its own share of each rate. */
+ * One worker does this for its gateway. At each interval of the option use-exchange it calls shard
+ * 0 to say that the gateway exists and to learn which others do. Once a second it sends the
+ * accounts that have something to report, each at most once per interval. If Redis is down, reports
+ * are delayed, not lost; meanwhile the gateway allows its share of each rate limit. Belongs to the
+ * thread of its loop. */
 #pragma once
 
 #include <stdint.h>
@@ -20,16 +21,17 @@ struct use_exchange_settings {
     uv_loop_t *loop;
     struct redis_commands *commands;
     struct fair_use *uses;
-    struct admission *admission; /* how many streams there are */
+    struct admission *admission; /* for the numbers of streams */
     struct metrics *metrics;
 };
 
 /* NULL: out of memory. */
 struct use_exchange *use_exchange_new(const struct use_exchange_settings *settings);
-/* After the commands, which answer what is under way. The loop must run once more. NULL is fine. */
+/* Must be called after freeing the commands, which ends outstanding calls. The loop must run once
+ * more. NULL is allowed. */
 void use_exchange_free(struct use_exchange *exchange);
 
-/* The database has so many shards: begins, or goes on. NULL is fine. */
+/* The database has this many shards: starts or resumes. NULL is allowed. */
 void use_exchange_begin(struct use_exchange *exchange, uint32_t shards);
-/* The gateway stops: its streams count no more for the others. NULL is fine. */
+/* The gateway stops: its streams no longer count at the other gateways. NULL is allowed. */
 void use_exchange_leave(struct use_exchange *exchange);
