@@ -255,12 +255,12 @@ static int open_asked(const struct dialect *dialect, const struct dialect_stream
     return r;
 }
 
-static void complain(const struct dialect *dialect, const struct http_refusal *refusal)
+static void refuse_message(const struct dialect *dialect, const struct http_refusal *refusal)
 {
     struct buffer text = BUFFER_INIT;
 
-    if (dialect->complain)
-        dialect->complain(refusal, &text);
+    if (dialect->print_refusal)
+        dialect->print_refusal(refusal, &text);
     if (text.size > 0) {
         json_t *json = json_loadb(text.data, text.size, JSON_REJECT_DUPLICATES, NULL);
 
@@ -282,7 +282,7 @@ static void open_socket(const struct dialect *dialect, const struct dialect_rout
     must(r == 0 || r == -EPROTO);
     if (r < 0) {
         check_refusal(dialect, asking->http, &refusal);
-        complain(dialect, &refusal);
+        refuse_message(dialect, &refusal);
     }
     dialect_stream_done(&asked);
 }
@@ -297,7 +297,7 @@ static void hear(const struct dialect *dialect, struct sl_slice text)
         r = open_asked(dialect, &message.asked, &refusal);
     must(r == 0 || r == -EPROTO);
     if (r < 0)
-        complain(dialect, &refusal);
+        refuse_message(dialect, &refusal);
     dialect_stream_done(&message.asked);
 }
 

@@ -3,7 +3,7 @@
 #include "base/base64url.h"
 #include "gateway/http/http.h"
 
-/* Base64 as it is in URLs: two letters are others, and there is no padding. */
+/* Converts base64 to base64url: two other characters, and no padding. */
 static void append_for_urls(struct sl_slice text, struct buffer *ret_text)
 {
     while (text.size > 0 && text.data[text.size - 1] == '=')

@@ -1,5 +1,5 @@
-/* gateway/dialects/basic_token.h - the token in `Authorization: Basic` (RFC 7617), where it is the
- * password: for clients to which nothing but an address can be given. */
+/* gateway/dialects/basic_token.h - the token as the password of `Authorization: Basic` (RFC 7617),
+ * for clients that can only be configured with a URL. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,6 +7,6 @@
 #include "base/buffer.h"
 #include "base/slice.h"
 
-/* false: it is no such header. *ret_jwt is a slice of `room`, which the caller ends; absent: there
- * is no password, or no memory. */
+/* false: not such a header. *ret_jwt points into `room`, which the caller frees; absent: no
+ * password, or out of memory. */
 bool basic_token(struct sl_slice authorization, struct buffer *room, struct sl_slice *ret_jwt);

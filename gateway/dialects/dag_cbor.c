@@ -1,6 +1,8 @@
-/* dag_cbor.c - heads, then what they announce; the keys of a map are sorted before they are
- * written.
- */
+/* dag_cbor.c - an encoder for one form of CBOR.
+ *
+ * It writes items recursively: a head with the type and the length, then the content. The pairs of
+ * a map are collected and sorted by key first; a map has as many keys as the JSON object. jansson
+ * limits the depth of the JSON. */
 #include "gateway/dialects/dag_cbor.h"
 
 #include <errno.h>
@@ -14,7 +16,7 @@ enum major_type { MAJOR_UNSIGNED, MAJOR_NEGATIVE, MAJOR_TEXT = 3, MAJOR_ARRAY, M
 
 enum { SIMPLE_FALSE = 0xf4, SIMPLE_TRUE, SIMPLE_NULL };
 
-/* What every item begins with: its kind, and a number of as few bytes as it takes. */
+/* The beginning of each item: its major type, and a number in as few bytes as possible. */
 static void append_head(enum major_type type, uint64_t number, struct buffer *bytes)
 {
     unsigned size = number < 24            ? 0

@@ -1,4 +1,5 @@
-/* gateway/dialects/dialects.h - the protocols of other services that sluiced can speak. */
+/* gateway/dialects/dialects.h - the table of the other services' protocols that sluiced supports.
+ */
 #pragma once
 
 #include "gateway/front/dialect.h"

@@ -1,7 +1,7 @@
-/* event_json.c - the JSON of an event, as those want it who write another one.
+/* event_json.c - parses the JSON of an event.
  *
- * It is what a producer wrote: ids may be integers, which are made text, and members that nobody
- * knows may have numbers beyond what jansson takes, which are made 0. */
+ * The JSON may be from another producer: its ids may be integers, which become strings, and members
+ * unknown to us may be numbers that jansson refuses, which become 0. */
 #include "gateway/dialects/event_json.h"
 
 #include <errno.h>
@@ -11,8 +11,8 @@
 
 #include "src/model/id.h"
 
-/* The end of the string, or of the number, or of anything else that begins at `at`; of valid JSON,
- * which ends with a brace. */
+/* The end of the string, number or other token that begins at `at`. The JSON must be valid and end
+ * with a brace. */
 static size_t part_end(const char *json, size_t at)
 {
     size_t end = at + 1;
@@ -27,7 +27,7 @@ static size_t part_end(const char *json, size_t at)
     return end;
 }
 
-/* Of a part that is a number. */
+/* `part` is a number. */
 static bool is_too_large(const char *part, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
@@ -39,7 +39,7 @@ static bool is_too_large(const char *part, size_t size)
     return errno == ERANGE;
 }
 
-/* Numbers which jansson does not take, and nobody needs, are 0. */
+/* Parses again with 0 for numbers that jansson refuses; no member that we use is such a number. */
 static json_t *read_large(struct sl_slice json)
 {
     struct buffer text = BUFFER_INIT;
@@ -58,7 +58,8 @@ static json_t *read_large(struct sl_slice json)
     return read;
 }
 
-/* Ids may be integers in the JSON of a producer: clients get text, as from the social core. */
+/* Ids may be integers in the JSON of other producers; clients get strings, as for events of the
+ * social core. */
 static void say_ids(json_t *object)
 {
     static const char *const names[] = {"id", "post", "user"};

@@ -1,9 +1,9 @@
-/* jetstream.c - Jetstream, version 1: a WebSocket with one stream, whose options a message may
+/* jetstream.c - Jetstream, version 1: a WebSocket with one stream, whose options a message can
  * replace.
  *
  *     {"type":"options_update","payload":{"wantedCollections":["app.bsky.feed.post"]}}
  *
- * Messages of other types are ignored; what cannot be read ends the connection. */
+ * Messages of other types are ignored; a message that cannot be parsed ends the connection. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,8 +17,8 @@
 #include "gateway/http/websocket_reader.h"
 #include "src/model/moment.h"
 
-/* In the header, in the URL, or as a password: there are clients that take nothing but an address.
- */
+/* The token is in the header or the URL, or is a password, because some clients can only be
+ * configured with a URL. */
 static int find_token(const struct dialect_request *request, struct sl_slice *ret_jwt,
                       struct http_refusal *refusal)
 {
@@ -28,14 +28,14 @@ static int find_token(const struct dialect_request *request, struct sl_slice *re
     }
     if (!basic_token(request->http->authorization, request->room, ret_jwt) || ret_jwt->data)
         return 0;
-    http_refuse(refusal, 401, "no_token", NULL, "the password is to be a token");
+    http_refuse(refusal, 401, "no_token", NULL, "the password must be a token");
     refusal->www_authenticate = "Bearer";
     return -EPROTO;
 }
 
-/* --- what is asked for ----------------------------------------------------------------------- */
+/* --- the request ----------------------------------------------------------------------------- */
 
-/* What is said of users comes whatever the collections are. */
+/* Messages about users are independent of the collections. */
 static struct sl_slice types_of(unsigned collections)
 {
     bool has_follows = collections & 1u << JETSTREAM_FOLLOW;
@@ -46,7 +46,7 @@ static struct sl_slice types_of(unsigned collections)
                        : SL_SLICE("post,delete,user");
 }
 
-/* A time that is still to come is now; one before everything, the beginning. */
+/* A time in the future means now; a time before all events means the first one. */
 static void ask_cursor(const struct jetstream_wish *wish, const struct stream_times *times,
                        struct dialect_stream *asked)
 {
@@ -92,7 +92,7 @@ static int open_stream(const struct dialect_request *request, struct dialect_str
     struct jetstream_wish wish;
     int r = jetstream_wish_read_query(request->http->query, &wish, refusal);
 
-    if (r == 0 && request->http->socket_encoding.data) /* by which they may ask for it as well */
+    if (r == 0 && request->http->socket_encoding.data) /* another way to ask for compression */
         r = jetstream_wish_refuse_compression(refusal);
     if (r == 0)
         r = ask(&wish, &request->times, ret_asked);
@@ -144,6 +144,6 @@ const struct dialect jetstream = {
     .render = jetstream_render,
     .second = jetstream_second,
     .hear = hear,
-    .complaint_code = WEBSOCKET_CLOSE_POLICY,
+    .refusal_close_code = WEBSOCKET_CLOSE_POLICY,
     .refuse = refuse,
 };

@@ -1,7 +1,8 @@
-/* jetstream_form.c - the JSON of an event is read, and a commit written, with its record.
+/* jetstream_form.c - parses the JSON of an event and builds a commit with its record.
  *
- * `time_us` is a cursor to clients, who keep the greatest that they have read: so it says how far
- * somebody has come who has the event, and while a shard is behind the others, how far that is. */
+ * Clients use the greatest `time_us` that they have read as a cursor. Therefore it is the position
+ * that a client has reached with this event; while one shard is behind the others, that is the
+ * position of this shard. */
 #include "gateway/dialects/jetstream_form.h"
 
 #include <errno.h>
@@ -15,8 +16,8 @@
 #include "gateway/dialects/text_marks.h"
 #include "src/model/id.h"
 
-/* What is in no log is no cursor: it must not make a client pass over what is in one and comes a
- * little late. */
+/* An event that is in no log gets an earlier time, because a client that resumes there must not
+ * miss logged events that arrive a little later. */
 enum { UNLOGGED_BEFORE_MS = 2000 };
 
 static const char *const names_of[JETSTREAM_COLLECTIONS] = {
@@ -32,7 +33,7 @@ const char *jetstream_collection_name(enum jetstream_collection collection)
 
 /* --- names ----------------------------------------------------------------------------------- */
 
-/* Ends the buffer. */
+/* Frees the buffer. */
 static json_t *text_take(struct buffer *text)
 {
     json_t *json = text->failed ? NULL : json_stringn(text->data ? text->data : "", text->size);
@@ -57,7 +58,7 @@ static json_t *time_of(uint64_t ms)
     return json_string(text);
 }
 
-/* When its author says that it was written, or by its id. */
+/* The time given by the author, or else the time of its id. */
 static json_t *post_time_of(const struct event *event, const json_t *post)
 {
     uint64_t ms;
@@ -81,7 +82,7 @@ static json_t *reference_to(const json_t *reference)
     return json_pack("{s:s,s:o}", "cid", cid, "uri", text_take(&uri));
 }
 
-/* What answers a post that is not public does not say whose that is. */
+/* A reply to a post that is not public does not contain that post's author. */
 static bool is_reference(const json_t *reference)
 {
     return event_json_text(reference, "post").data && event_json_text(reference, "user").data;
@@ -100,7 +101,8 @@ static json_t *feature_of(struct sl_slice text, const struct text_mark *mark)
                      (int)name.size);
 }
 
-/* Links and hashtags, in bytes of the text. A mention says a login, and no DID. */
+/* Facets for links and hashtags, by byte positions. A mention contains a login, not a DID, so it
+ * has none. */
 static json_t *facets_of(struct sl_slice text)
 {
     struct text_marks marks = {.text = text};
@@ -144,7 +146,7 @@ static int set_facets(json_t *record, struct sl_slice text)
     return json_object_set_new(record, "facets", facets);
 }
 
-/* Of the conversation no more is known than what is answered. */
+/* Of a conversation only the post being answered is known. */
 static int set_reply(json_t *record, const json_t *reply)
 {
     if (!is_reference(reply))
@@ -197,7 +199,7 @@ static json_t *record_of(enum jetstream_collection collection, const struct even
 
 /* --- commits --------------------------------------------------------------------------------- */
 
-/* The same of a post and of its deletion. */
+/* The same for a post and its deletion. */
 static enum jetstream_collection collection_of(const struct event *event)
 {
     const struct sl_event_view *view = &event->view;
@@ -290,7 +292,7 @@ static bool is_created(const json_t *json)
     return sl_slice_is(event_json_text(json, "change"), "created");
 }
 
-/* Whoever does not say what has changed may have changed that. */
+/* An event that does not list the changed members may have changed the login. */
 static bool has_new_login(const json_t *json)
 {
     const json_t *members = json_object_get(json, "members"), *name;
@@ -314,7 +316,7 @@ static json_t *handle_of(const json_t *user)
     return text_take(&text);
 }
 
-/* NULL: out of memory; null: there is nothing to say. */
+/* NULL: out of memory; null: no message. */
 static json_t *body_of_user(const struct event *event, const json_t *json, bool is_account)
 {
     const json_int_t sequence = (json_int_t)(event->id ? event->id : event->view.sample_id);
@@ -332,7 +334,7 @@ static json_t *body_of_user(const struct event *event, const json_t *json, bool 
                : json_null();
 }
 
-/* Who has the first of two messages has not come as far as the event. */
+/* With the first of two messages, a client has not reached the event's position yet. */
 static int append_user(const struct event *event, bool is_account, uint32_t shards,
                        struct buffer *text)
 {
@@ -361,7 +363,7 @@ uint64_t jetstream_second(const struct event *event, uint64_t options)
     return event->kind == EVENT_USER ? options | JETSTREAM_ACCOUNT : 0;
 }
 
-/* --- all ------------------------------------------------------------------------------------- */
+/* --- events ---------------------------------------------------------------------------------- */
 
 int jetstream_render(const struct event *event, uint64_t options, struct buffer *ret_text)
 {

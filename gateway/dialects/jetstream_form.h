@@ -1,13 +1,12 @@
-/* gateway/dialects/jetstream_form.h - an event as Jetstream says it, version 1.
+/* gateway/dialects/jetstream_form.h - renders an event in the format of Jetstream, version 1.
  *
- * A post is a commit that creates a record of app.bsky.feed.post; of app.bsky.feed.repost, if it
- * only repeats another; to follow somebody, one of app.bsky.graph.follow. A deletion is a commit
- * that deletes it. Of a new user there are two messages, of the identity and of the account, and of
- * another login one, of the identity. The CID of a record is that of its DAG-CBOR. Of a post that
- * another one refers to the record is not at hand: there it is the CID of the post's URI, of raw
- * bytes.
+ * A post is a commit that creates a record of app.bsky.feed.post; if it only repeats another post,
+ * of app.bsky.feed.repost. A follow is a record of app.bsky.graph.follow. A deletion is a commit
+ * that deletes the record. A new user causes two messages, identity and account; a new login causes
+ * an identity message. The CID of a record is that of its DAG-CBOR. For a post that another one
+ * refers to, the record is not available; its CID is computed from the bytes of its URI.
  *
- * Messages of ours have no counterpart. */
+ * Our own messages, such as warnings, are not rendered. */
 #pragma once
 
 #include <stdint.h>
@@ -22,14 +21,14 @@ enum jetstream_collection {
     JETSTREAM_COLLECTIONS
 };
 
-/* Of a stream: which collections, a bit for each; the largest message, 0 for any; and how many
- * shards the database has. */
+/* The options of a stream: a bit for each collection; the maximum size of a message, 0: unlimited;
+ * the number of shards of the database. */
 static inline uint64_t jetstream_options(unsigned collections, uint32_t max_bytes, uint32_t shards)
 {
     return (uint64_t)max_bytes << 16 | (uint64_t)(shards & 0xff) << 8 | collections;
 }
 
-/* One that says of a new user the account; without it, the identity. */
+/* Option: renders the account message of a new user; without it, the identity message. */
 enum { JETSTREAM_ACCOUNT = 1 << 7 };
 _Static_assert(1 << JETSTREAM_COLLECTIONS <= JETSTREAM_ACCOUNT, "beside the collections");
 

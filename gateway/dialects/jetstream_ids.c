@@ -1,7 +1,7 @@
-/* jetstream_ids.c - names are escaped, and times are made of ids.
+/* jetstream_ids.c - escapes names, and maps ids to times.
  *
- * An id has 4096 places in a millisecond and a cursor 1000, so shards are packed: each has as many
- * cursors as there is room for, and nearly always that is more than a shard has ids. */
+ * A millisecond has 4096 ids but only 1000 microseconds, so each shard gets as many cursors as fit,
+ * which is nearly always more than the ids that it uses. */
 #include "gateway/dialects/jetstream_ids.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ static bool is_alphanumeric(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/* Where no escapes are needed, in a DID and in a record's key. */
+/* Characters that need no escape in a DID or a record key. */
 static bool is_plain(char c)
 {
     return is_alphanumeric(c) || c == '.' || c == '_' || c == '-';
@@ -54,7 +54,7 @@ static int hex_value(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* As the syntax of AT Protocol has it: did:method:anything, https://atproto.com/specs/did. */
+/* The syntax of AT Protocol: did:method:anything, https://atproto.com/specs/did. */
 static bool is_did(struct sl_slice text)
 {
     size_t at = 4;
@@ -72,7 +72,7 @@ static bool is_did(struct sl_slice text)
     return is_plain(text.data[text.size - 1]);
 }
 
-/* A part of a host name, where `hyphen` stands for one. */
+/* A label of a host name, in which `hyphen` is used instead of a hyphen. */
 static bool is_label(struct sl_slice text, char hyphen)
 {
     if (text.size == 0 || text.size > LABEL_MAX_BYTES || !is_alphanumeric(text.data[0]) ||
@@ -85,7 +85,7 @@ static bool is_label(struct sl_slice text, char hyphen)
     return true;
 }
 
-/* https://atproto.com/specs/handle: two parts or more, the last of which begins with a letter. */
+/* https://atproto.com/specs/handle: at least two labels, the last of which begins with a letter. */
 static bool is_handle(struct sl_slice text)
 {
     size_t count = 0;
@@ -152,14 +152,15 @@ bool jetstream_append_user(struct sl_slice did, struct buffer *user)
 void jetstream_append_key(struct sl_slice user, struct buffer *text)
 {
     if (sl_slice_is(user, ".") || sl_slice_is(user, ".."))
-        buffer_append_str(text, user.size == 1 ? "~2E" : "~2E~2E"); /* no keys */
+        buffer_append_str(text, user.size == 1 ? "~2E" : "~2E~2E"); /* not valid as keys */
     else
         append_escaped(user, '~', ":", text);
 }
 
 /* --- times ----------------------------------------------------------------------------------- */
 
-/* 0 and 53 bits of microseconds, of which a millisecond of ours needs four; and ten bits. */
+/* A zero bit, 53 bits of microseconds and ten further bits. The 4096 ids of a millisecond are in
+ * its first four microseconds. */
 void jetstream_tid(uint64_t id, char ret_text[static JETSTREAM_TID_SIZE])
 {
     static const char digits[] = "234567abcdefghijklmnopqrstuvwxyz";
@@ -174,7 +175,7 @@ void jetstream_tid(uint64_t id, char ret_text[static JETSTREAM_TID_SIZE])
     ret_text[JETSTREAM_TID_SIZE - 1] = '\0';
 }
 
-/* Cursors that a shard has in a millisecond. */
+/* The number of cursors of a shard in a millisecond. */
 static uint32_t room_of_shard(uint32_t shards)
 {
     return shards * SL_ID_PER_SHARD <= US_PER_MS ? SL_ID_PER_SHARD : US_PER_MS / shards;
@@ -199,6 +200,6 @@ uint64_t jetstream_id_at(uint64_t time_us, uint32_t shards)
     if (shard >= shards)
         return first + (uint64_t)shards * SL_ID_PER_SHARD - 1;
     if (room < SL_ID_PER_SHARD && number == room - 1)
-        number--; /* there may be others with this one */
+        number--; /* other ids may share this cursor */
     return first + shard * SL_ID_PER_SHARD + number;
 }

@@ -1,7 +1,7 @@
-/* jetstream_wish.c - parameters and messages, each value by itself, for some come many times.
+/* jetstream_wish.c - reads the parameters one by one, because some are repeated, and messages.
  *
- * What a stream of ours cannot bring is taken as well: clients ask for likes or foreign DIDs beside
- * what they get. Bounds: JETSTREAM_WANTED_COLLECTIONS_MAX and JETSTREAM_WANTED_DIDS_MAX, besides
+ * Values for which we have no events are accepted, because clients ask for likes or foreign DIDs
+ * together with others. Limits: JETSTREAM_WANTED_COLLECTIONS_MAX and JETSTREAM_WANTED_DIDS_MAX, and
  * those of a request and a message. */
 #include "gateway/dialects/jetstream_wish.h"
 
@@ -22,7 +22,7 @@ void jetstream_wish_done(struct jetstream_wish *wish)
     buffer_done(&wish->users);
 }
 
-/* Of a text that comes from the client. */
+/* The number of bytes of a client's text that are shown in a message. */
 static int shown(struct sl_slice text)
 {
     return text.size < SHOWN_MAX ? (int)text.size : SHOWN_MAX;
@@ -40,7 +40,8 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Of the domain letters, digits and hyphens inside; of the name, which is the last, no hyphens. */
+/* A part of the domain has letters, digits, and hyphens inside; the name, which is the last part,
+ * has no hyphens. */
 static bool is_nsid_part(struct sl_slice part, bool is_first, bool is_last)
 {
     if (part.size == 0 || part.size > NSID_PART_MAX_BYTES)
@@ -57,7 +58,7 @@ static bool is_nsid_part(struct sl_slice part, bool is_first, bool is_last)
     return true;
 }
 
-/* https://atproto.com/specs/nsid: three parts or more. */
+/* https://atproto.com/specs/nsid: at least three parts. */
 static bool is_nsid(struct sl_slice text)
 {
     size_t count = 0, from = 0;
@@ -77,7 +78,7 @@ static bool is_nsid(struct sl_slice text)
     return count >= 3;
 }
 
-/* What stands before `.*` is taken as it is, as there. */
+/* As in Jetstream, the text before `.*` is not checked. */
 static int want_collection(struct jetstream_wish *wish, struct sl_slice text,
                            struct http_refusal *refusal)
 {
@@ -102,8 +103,8 @@ static int want_collection(struct jetstream_wish *wish, struct sl_slice text,
 
 /* --- users ----------------------------------------------------------------------------------- */
 
-/* No user has an id that is too long; nor can one be asked for whose id has a comma, of ASCII or
- * full width, or white space in it. */
+/* Longer ids do not exist; ids with a comma (ASCII or fullwidth) or white space cannot be written
+ * in the parameter. */
 static bool can_be_asked_for(struct sl_slice user)
 {
     static const struct sl_slice wide[] = {SL_SLICE("\xef\xbc\x8c"), SL_SLICE("\xe3\x80\x80")};
@@ -168,7 +169,7 @@ static const char *const names[PARAMETERS] = {
     [PARAMETER_WANTED_DIDS] = "wantedDids",
 };
 
-/* Digits only. false: it is something else, or too large. */
+/* Reads digits only. false: something else, or too large. */
 static bool read_number(struct sl_slice text, uint64_t max, uint64_t *ret_number)
 {
     uint64_t number = 0;
@@ -196,7 +197,7 @@ static int read_cursor(struct jetstream_wish *wish, struct sl_slice text,
                        text.data);
 }
 
-/* What is no such number is none, as there. */
+/* As in Jetstream, an invalid number means no limit. */
 static void read_max_bytes(struct jetstream_wish *wish, struct sl_slice text)
 {
     uint64_t number;

@@ -1,8 +1,8 @@
-/* gateway/dialects/jetstream_wish.h - what a client of Jetstream wants: out of its query, or of a
- * message with new options, which mean the same.
+/* gateway/dialects/jetstream_wish.h - reads what a client of Jetstream wants, from the query of its
+ * request, or from a message with new options; both have the same meaning.
  *
- * What is wrong is refused in the words of Jetstream. Of collections, those that a stream of ours
- * has are looked for; of DIDs, the users. */
+ * Invalid values are refused with the messages of Jetstream. Only collections and users that exist
+ * here can match; others are accepted and ignored. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,28 +14,26 @@
 
 enum { JETSTREAM_WANTED_COLLECTIONS_MAX = 100, JETSTREAM_WANTED_DIDS_MAX = 10000 };
 
-/* Begin zeroed. */
+/* Initialize with zeros. */
 struct jetstream_wish {
-    bool has_collections, has_dids; /* or everything */
+    bool has_collections, has_dids; /* false: everything */
     unsigned collections;           /* a bit for each enum jetstream_collection */
     uint32_t collection_count, did_count;
-    struct buffer users; /* with commas between them */
-    uint32_t max_bytes;  /* of a message; 0: no limit */
+    struct buffer users; /* separated by commas */
+    uint32_t max_bytes;  /* maximum size of a message; 0: unlimited */
     bool has_cursor;
     uint64_t cursor_us;
-    bool waits; /* for a message with options */
+    bool waits; /* until a message with options arrives */
 };
 
 void jetstream_wish_done(struct jetstream_wish *wish);
 
-/* 0; -EPROTO: *refusal; -ENOMEM. In all cases end it with jetstream_wish_done(). */
+/* 0; -EPROTO: *refusal is set; -ENOMEM. Free it with jetstream_wish_done() in every case. */
 int jetstream_wish_read_query(struct sl_slice query, struct jetstream_wish *wish,
                               struct http_refusal *refusal);
-/* Frames in zstd, with a dictionary that clients of Jetstream have: fills *refusal. Returns
- * -EPROTO.
- */
+/* For requests of zstd with Jetstream's own dictionary: sets *refusal. Returns -EPROTO. */
 int jetstream_wish_refuse_compression(struct http_refusal *refusal);
-/* {"type":"options_update","payload":{...}}. *ret_is_known: it is such a message; others are
- * ignored. The same. */
+/* Reads {"type":"options_update","payload":{...}}. *ret_is_known is false for other messages, which
+ * are to be ignored. Returns the same. */
 int jetstream_wish_read_message(struct sl_slice text, struct jetstream_wish *wish,
                                 bool *ret_is_known, struct http_refusal *refusal);

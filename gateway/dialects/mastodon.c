@@ -1,8 +1,7 @@
-/* mastodon.c - Mastodon's streaming API: its paths, its parameters over Server-Sent Events, its
- * refusals, and the requests by which its clients find out whom they talk to. Its WebSocket is in
- * mastodon_socket.c.
+/* mastodon.c - Mastodon's streaming API: paths, parameters of Server-Sent Events, refusals, and the
+ * requests with which clients identify a server. For its WebSocket see mastodon_socket.c.
  *
- * The path decides, not Accept. */
+ * The path decides on the stream; the Accept header is ignored. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -33,9 +32,9 @@ static const char *const names[PARAMETERS] = {"access_token", "list", "only_medi
 
 #define STREAMING "/api/v1/streaming/"
 
-enum { NAME_SIZE = 32 }; /* longer than any that there is */
+enum { NAME_SIZE = 32 }; /* longer than all names */
 
-/* As they read it: whatever is not no is yes. */
+/* As in Mastodon, everything that does not mean no means yes. */
 static bool is_wanted(struct sl_slice text)
 {
     static const char *const noes[] = {"0", "f", "F", "false", "FALSE", "off", "OFF"};
@@ -47,7 +46,7 @@ static bool is_wanted(struct sl_slice text)
     return text.size > 0;
 }
 
-/* The path says which: `public/local`, with `only_media`, is public:local:media. */
+/* The name of the stream from its path: `public/local` with `only_media` is public:local:media. */
 static struct sl_slice name_of(struct sl_slice path, struct sl_slice only_media,
                                char room[static NAME_SIZE])
 {
@@ -101,7 +100,7 @@ static int answer_health(const struct dialect_request *request, struct buffer *r
     return 0;
 }
 
-/* As the client has written the server's name. */
+/* With the server's name as the client has written it. */
 static json_t *streaming_url(const struct dialect_request *request)
 {
     return json_sprintf("%s://%.*s", request->is_secure ? "wss" : "ws",
@@ -168,7 +167,7 @@ static int answer_nodeinfo(const struct dialect_request *request, struct buffer 
                        ret_body);
 }
 
-/* Of the user no more is known than the token says. */
+/* Of the user only what the token contains is known. */
 static int answer_credentials(const struct dialect_request *request, struct buffer *ret_body,
                               struct http_answer *ret_answer, struct http_refusal *refusal)
 {
@@ -230,8 +229,8 @@ const struct dialect mastodon = {
     .find_token = mastodon_find_token,
     .render = mastodon_render,
     .hear = mastodon_hear,
-    .complain = mastodon_complain,
-    .complains_of_first = true,
+    .print_refusal = mastodon_print_refusal,
+    .sends_first_refusal = true,
     .echoes_protocol = true,
     .close_of = mastodon_close_of,
     .refuse = refuse,

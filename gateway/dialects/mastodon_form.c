@@ -1,7 +1,7 @@
-/* mastodon_form.c - the JSON of an event is read, and a status written.
+/* mastodon_form.c - parses the JSON of an event and builds a status.
  *
- * The text becomes HTML by its marks: links lead where they say, hashtags and mentions are marked
- * as clients expect it, and lead nowhere, for there are no pages of users here. */
+ * The text becomes HTML: links lead to their URLs; hashtags and mentions have the markup that
+ * clients expect, but no link, because there are no pages of users here. */
 #include "gateway/dialects/mastodon_form.h"
 
 #include <errno.h>
@@ -83,7 +83,7 @@ static json_t *content_of(struct sl_slice text)
 
 /* --- a status -------------------------------------------------------------------------------- */
 
-/* An id that was minted here says when its user signed up. */
+/* The time of sign-up is known for ids that the social core has assigned. */
 static json_t *signup_of(struct sl_slice user)
 {
     uint64_t id;
@@ -109,7 +109,7 @@ static json_t *tag_of(struct sl_slice name)
     return json_pack("{s:o,s:s}", "name", event_json_or_null(name), "url", "");
 }
 
-/* A text has logins only. The id of a user is known of whom the post answers. */
+/* A text contains only logins. The id is known only for the author of the post being answered. */
 static json_t *mention_of(struct sl_slice login, const json_t *reply)
 {
     struct sl_slice user = event_json_text(reply, "user");
@@ -120,7 +120,7 @@ static json_t *mention_of(struct sl_slice login, const json_t *reply)
                      "url", "");
 }
 
-/* Each tag and each mention once. */
+/* Adds each tag and each mention once. */
 static void add_marks(struct sl_slice text, const json_t *reply, json_t *tags, json_t *mentions)
 {
     struct text_marks marks = {.text = text};
@@ -155,7 +155,7 @@ static const char *visibility_of(const json_t *post)
     return is_direct(post) ? "direct" : "private";
 }
 
-/* What it shows is known by its `type` alone, if the application says that. */
+/* The kind of media is known only if the application has set `type`. */
 static const char *media_type_of(const json_t *media)
 {
     static const char *const types[] = {"image", "gifv", "video", "audio"};
@@ -192,7 +192,7 @@ static json_t *attachments_of(const json_t *post)
 
 static json_t *status_of(const json_t *post);
 
-/* Of the post that is repeated, only its id and its author are known: a status without content. */
+/* Of a repeated post only its id and author are known, so the status has no content. */
 static json_t *reblog_of(const json_t *reference)
 {
     struct sl_slice id = event_json_text(reference, "post"),
@@ -235,7 +235,7 @@ static json_t *status_of(const json_t *post)
 
 /* --- events ---------------------------------------------------------------------------------- */
 
-/* Named as it is there; NULL: it is not told. */
+/* The name of the event in Mastodon; NULL: it is not sent. */
 static const char *name_of(const struct event *event, const json_t *json, uint64_t options)
 {
     const json_t *post = json_object_get(json, "post");
@@ -249,7 +249,7 @@ static const char *name_of(const struct event *event, const json_t *json, uint64
     return is_post ? "update" : "delete";
 }
 
-/* A post to some people is all that is known of a conversation. */
+/* Of a conversation only one post for named users is known. */
 static json_t *conversation_of(const json_t *post)
 {
     json_t *status = status_of(post);
@@ -258,7 +258,7 @@ static json_t *conversation_of(const json_t *post)
                      "accounts", json_object_get(status, "account"), "last_status", status);
 }
 
-/* JSON, or the id of what was deleted. */
+/* JSON, or the id of the deleted post. */
 static int append_payload(const struct event *event, const json_t *json, uint64_t options,
                           struct buffer *text)
 {

@@ -3,9 +3,9 @@
  *     {"type":"subscribe","stream":"hashtag","tag":"tea"}
  *     {"type":"unsubscribe","stream":"hashtag","tag":"tea"}
  *
- * Neither is answered, unless it is refused; what is nothing of the kind is passed over. An event
- * ends with the stream it belongs to, in the words of who subscribed: ["hashtag","tea"]. Clients
- * compare that with what they have said, so each way to say it is a stream of its own. */
+ * These are answered only if they are refused; other messages are ignored. An event ends with the
+ * name of its stream as the client wrote it: ["hashtag","tea"]. Clients compare this with what they
+ * sent, so each spelling is a stream of its own. */
 #include "gateway/dialects/mastodon_socket.h"
 
 #include <assert.h>
@@ -25,8 +25,8 @@ static const char *const names[PARAMETERS] = {"list", "stream", "tag"};
 
 /* --- the token ------------------------------------------------------------------------------- */
 
-/* Without a header of its own, in the URL, or as the whole of Sec-WebSocket-Protocol: a browser can
- * send no other header. */
+/* The token is in a header, in the URL, or is the whole of Sec-WebSocket-Protocol, because a
+ * browser can send no other header. */
 int mastodon_find_token(const struct dialect_request *request, struct sl_slice *ret_jwt,
                         struct http_refusal *refusal)
 {
@@ -43,8 +43,9 @@ int mastodon_find_token(const struct dialect_request *request, struct sl_slice *
 
 /* --- streams --------------------------------------------------------------------------------- */
 
-/* `,"stream":["hashtag","tea"]`: all that is sent on it ends with that. A tag of a stream that has
- * none is not said: it would be kept, however long, and make another stream. */
+/* Prints `,"stream":["hashtag","tea"]`, with which all events of the stream end. A tag is left out
+ * for streams that have none: it could be of any length, and would make the stream a different one.
+ */
 static int print_tail(const struct mastodon_wish *wish, struct dialect_stream *asked,
                       struct buffer *text)
 {
@@ -81,7 +82,7 @@ static int ask(const struct mastodon_wish *wish, struct dialect_stream *asked,
     return r;
 }
 
-/* Parameters that are not known count for nothing, and without `stream` there are only messages. */
+/* Unknown parameters are ignored, and without `stream` streams are opened only by messages. */
 int mastodon_open(const struct dialect_request *request, struct dialect_stream *ret_asked,
                   struct http_refusal *refusal)
 {
@@ -101,7 +102,7 @@ int mastodon_open(const struct dialect_request *request, struct dialect_stream *
 
 /* --- messages -------------------------------------------------------------------------------- */
 
-/* `"public"`, or `["public"]`. */
+/* `"public"` or `["public"]`. */
 static struct sl_slice stream_name(const json_t *message)
 {
     const json_t *first = json_array_get(json_object_get(message, "stream"), 0);
@@ -143,7 +144,7 @@ int mastodon_hear(struct sl_slice text, const struct stream_times *times,
     return r;
 }
 
-void mastodon_complain(const struct http_refusal *refusal, struct buffer *ret_text)
+void mastodon_print_refusal(const struct http_refusal *refusal, struct buffer *ret_text)
 {
     struct mastodon_error error = mastodon_error_of(refusal);
 
@@ -152,8 +153,8 @@ void mastodon_complain(const struct http_refusal *refusal, struct buffer *ret_te
     buffer_append_format(ret_text, ",\"status\":%d}", error.status);
 }
 
-/* Whoever lost the token is told nothing, as there. Nothing is 1000, behind which some clients stay
- * away for good. */
+/* As in Mastodon, a connection whose token is no longer valid is closed without a code. Code 1000
+ * is never used, because some clients do not reconnect after it. */
 struct dialect_close mastodon_close_of(enum disconnect_reason why)
 {
     const struct disconnect_row *row = disconnect_row(why);

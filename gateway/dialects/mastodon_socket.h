@@ -1,5 +1,5 @@
 /* gateway/dialects/mastodon_socket.h - the WebSocket of Mastodon's streaming API: many streams on
- * one connection, by the parameters of its request and by messages. */
+ * one connection, opened by the request's parameters and by messages. */
 #pragma once
 
 #include "gateway/front/dialect.h"
@@ -10,5 +10,5 @@ int mastodon_open(const struct dialect_request *request, struct dialect_stream *
                   struct http_refusal *refusal);
 int mastodon_hear(struct sl_slice text, const struct stream_times *times,
                   struct dialect_message *ret_message, struct http_refusal *refusal);
-void mastodon_complain(const struct http_refusal *refusal, struct buffer *ret_text);
+void mastodon_print_refusal(const struct http_refusal *refusal, struct buffer *ret_text);
 struct dialect_close mastodon_close_of(enum disconnect_reason why);

@@ -1,8 +1,8 @@
 /* mastodon_streams.c - a table of the streams, and how a tag becomes a filter.
  *
- * Letters, digits and `_` of a tag are kept, as Mastodon does. What is left becomes `track=#tag` if
- * it is one hashtag of at most TRACK_MAX_CHARACTERS; otherwise the stream is silent. A tag of more
- * than MASTODON_TAG_MAX_BYTES is not read. */
+ * As in Mastodon, only letters, digits and `_` of a tag are used. The result becomes `track=#tag`
+ * if it is one hashtag of at most TRACK_MAX_CHARACTERS; otherwise the stream is silent. Tags of
+ * more than MASTODON_TAG_MAX_BYTES are silent, too. */
 #include "gateway/dialects/mastodon_streams.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "gateway/dialects/mastodon_form.h"
 #include "gateway/dialects/text_marks.h"
 
-enum { TRACK_MAX_CHARACTERS = 60 }; /* of a phrase: docs/filters.md */
+enum { TRACK_MAX_CHARACTERS = 60 }; /* of a phrase, see docs/filters.md */
 
 static const struct row {
     const char *name;
@@ -32,14 +32,14 @@ static const struct row {
     {"direct", STREAM_HOME, MASTODON_DIRECT, false},
 };
 
-/* A filter that costs nothing. */
+/* Sets a filter that costs nothing, and an option that suppresses all events. */
 static void be_silent(struct dialect_stream *asked)
 {
     asked->options |= MASTODON_SILENT;
     dialect_ask(asked, "follow", SL_SLICE("0"));
 }
 
-/* All of the text is one, which a filter can look for. */
+/* true: the whole text is one hashtag, for which a filter can search. */
 static bool is_hashtag(struct sl_slice text)
 {
     struct text_marks marks = {.text = text};
@@ -52,7 +52,7 @@ static bool is_hashtag(struct sl_slice text)
            mark.kind == TEXT_MARK_HASHTAG && mark.from == 0 && mark.to == text.size;
 }
 
-/* As there, what is no part of a hashtag is left out of a tag. */
+/* As in Mastodon, characters that cannot be part of a hashtag are removed. */
 static int ask_tag(struct sl_slice tag, struct dialect_stream *asked, char *room,
                    struct http_refusal *refusal)
 {

@@ -1,6 +1,6 @@
-/* text_marks.c - one walk over the text; links are found first, the rest between them.
+/* text_marks.c - one pass over the text; links are found first, then the marks between them.
  *
- * Nothing is kept but where the walk is. */
+ * The only state is the position. */
 #include "gateway/dialects/text_marks.h"
 
 #include "base/utf8.h"
@@ -15,7 +15,7 @@ static bool ascii_is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Punctuation and spaces of Unicode that stand in texts beside words. */
+/* Punctuation and spaces of Unicode that occur next to words. */
 static bool is_punctuation(const unsigned char *at, size_t size)
 {
     unsigned code;
@@ -29,7 +29,7 @@ static bool is_punctuation(const unsigned char *at, size_t size)
            (code >= 0xFF3B && code <= 0xFF40) || (code >= 0xFF5B && code <= 0xFF65);
 }
 
-/* Bytes of the letter, digit or `_` at `at`; 0: there is none. */
+/* The number of bytes of the letter, digit or `_` at `at`; 0: another character. */
 static size_t letter_size(struct sl_slice text, size_t at)
 {
     const unsigned char *from = (const unsigned char *)text.data + at;
@@ -44,7 +44,7 @@ static size_t letter_size(struct sl_slice text, size_t at)
     return is_punctuation(from, size) ? 0 : size;
 }
 
-/* Where the word at `at` ends; *ret_has_letter: not all of it are digits and `_`. */
+/* The end of the word at `at`; *ret_has_letter: it contains more than digits and `_`. */
 static size_t word_end(struct sl_slice text, size_t at, bool *ret_has_letter)
 {
     size_t size;
@@ -101,7 +101,7 @@ static enum text_mark_kind kind_of(char sign)
     return sign == '#' ? TEXT_MARK_HASHTAG : sign == '@' ? TEXT_MARK_MENTION : TEXT_MARK_CASHTAG;
 }
 
-/* Up to the next link. */
+/* Searches up to the next link. */
 static bool find_between(struct text_marks *marks, size_t end, struct text_mark *ret_mark)
 {
     struct sl_slice text = sl_slice(marks->text.data, end);

@@ -1,8 +1,9 @@
-/* gateway/dialects/text_marks.h - links, hashtags, mentions and cashtags of a text, and where they
- * are.
+/* gateway/dialects/text_marks.h - finds links, hashtags, mentions and cashtags in a text, with
+ * their positions.
  *
- * As docs/filters.md finds them in ASCII; beyond it all but punctuation counts as letters. Filters
- * find them in the normal form of the text (filters/words.h), where places are others. */
+ * For ASCII the rules are those of docs/filters.md; all other characters except punctuation count
+ * as letters. Filters use the normalized text instead (filters/words.h), which has other positions.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -16,26 +17,26 @@ enum text_mark_kind { TEXT_MARK_LINK, TEXT_MARK_HASHTAG, TEXT_MARK_MENTION, TEXT
 
 struct text_mark {
     enum text_mark_kind kind;
-    size_t from, to; /* bytes, sign included */
+    size_t from, to; /* in bytes, with the sign */
 };
 
-/* Begin with the text alone. */
+/* Initialize `text` only. */
 struct text_marks {
     struct sl_slice text;
     size_t at;
     bool is_in_word;
-    bool has_link; /* `link` is the next one */
-    bool is_read;  /* it is known whether there is one */
+    bool has_link; /* `link` is the next link */
+    bool is_read;  /* the next link has been searched for */
     struct sl_url_span link;
 };
 
-/* In the order of the text. false: that was all. */
+/* Returns marks in the order of the text. false: no more. */
 bool text_marks_next(struct text_marks *marks, struct text_mark *ret_mark);
 
-/* Appends the letters, digits and `_` of `text`, and leaves out everything else. */
+/* Appends the letters, digits and `_` of `text`, without all other characters. */
 void text_marks_append_letters(struct sl_slice text, struct buffer *letters);
 
-/* Without its sign. */
+/* The text of the mark without its sign. */
 static inline struct sl_slice text_mark_name(struct sl_slice text, const struct text_mark *mark)
 {
     size_t sign = mark->kind != TEXT_MARK_LINK;

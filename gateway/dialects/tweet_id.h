@@ -1,11 +1,12 @@
-/* gateway/dialects/tweet_id.h - ids as clients of Twitter's APIs can bear them: numbers.
+/* gateway/dialects/tweet_id.h - converts ids to numbers, because clients of Twitter's APIs expect
+ * that.
  *
- * An id that is no number, as users of other producers may have, becomes one by its hash. */
+ * An id that is not a number, which users of other producers may have, is replaced by a hash. */
 #pragma once
 
 #include <stdint.h>
 
 #include "base/slice.h"
 
-/* Of less than 10^18, so that it fits into 64 bits. */
+/* Below 10^18, so that it fits into 64 bits. */
 int64_t tweet_id_number(struct sl_slice id);

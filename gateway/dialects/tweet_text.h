@@ -1,6 +1,6 @@
-/* gateway/dialects/tweet_text.h - the text of a Tweet, and places in it.
+/* gateway/dialects/tweet_text.h - the text of a Tweet, and positions in it.
  *
- * `<`, `>` and `&` are as HTML has them. Places count code points of that. */
+ * `<`, `>` and `&` are escaped as in HTML. Positions count code points of the escaped text. */
 #pragma once
 
 #include <jansson.h>
@@ -10,8 +10,8 @@
 /* NULL: out of memory. */
 json_t *tweet_text(struct sl_slice text);
 
-/* Where bytes of the text are in what clients get. Begin with the text alone, and ask for places in
- * rising order. */
+/* Converts byte positions in the original text. Initialize `text` only, and convert positions in
+ * ascending order. */
 struct tweet_places {
     struct sl_slice text;
     size_t byte, place;

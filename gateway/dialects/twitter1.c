@@ -1,9 +1,10 @@
 /* twitter1.c - Twitter's Streaming API 1.1: its paths, parameters and refusals.
  *
  * The credential is a JWT, as everywhere: as a Bearer token, or as the `oauth_token` of OAuth 1.0a,
- * which the clients of that time send. Its signature is not looked at: it would prove that the
- * client knows a second secret, which there is none of; the token itself is what must be kept
- * secret, so without TLS such a header is taken from this machine only, unless told otherwise. */
+ * which the clients of that time send. The signature of the OAuth header is not checked: it would
+ * prove that the client knows a second secret, which does not exist here. The token itself must be
+ * kept secret, so without TLS an OAuth header is accepted only from the same machine, unless
+ * configured otherwise. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,19 +61,19 @@ static int find_token(const struct dialect_request *request, struct sl_slice *re
     if (basic_token(request->http->authorization, request->room, ret_jwt))
         return ret_jwt->data ? 0
                              : http_refuse(refusal, 401, "no_token", NULL,
-                                           "the secret of the client is to be a token");
+                                           "the secret of the client must be a token");
     if (!oauth1_token(request->http->authorization, ret_jwt))
         return 0;
     if (!ret_jwt->data)
-        return http_refuse(refusal, 401, "no_token", NULL, "oauth_token has no token");
+        return http_refuse(refusal, 401, "no_token", NULL, "oauth_token must be a token");
     if (!request->is_private)
         return http_refuse(refusal, 403, "insecure", NULL,
-                           "OAuth 1.0a needs TLS here: the token could be read on its way");
+                           "OAuth 1.0a needs TLS here: the token could be read in transit");
     return 0;
 }
 
-/* POST /oauth2/token, by which a program without user got its token for the secret that it has:
- * here it has the token itself for a secret, and gets it back. */
+/* POST /oauth2/token, with which a program without a user exchanged its secret for a token. Here
+ * the secret is the token itself, which is returned. */
 static int answer_token(const struct dialect_request *request, struct buffer *ret_body,
                         struct http_answer *ret_answer, struct http_refusal *refusal)
 {
@@ -85,12 +86,12 @@ static int answer_token(const struct dialect_request *request, struct buffer *re
     (void)ret_answer;
     if (r == 0 && !sl_slice_is(value, "client_credentials"))
         r = http_refuse(refusal, 403, "bad_grant_type", grant_type,
-                        "grant_type is client_credentials");
+                        "grant_type must be client_credentials");
     form_done(&form);
     if (r == 0)
         r = find_token(request, &jwt, refusal);
     if (r == 0 && !jwt.data)
-        r = http_refuse(refusal, 401, "no_token", NULL, "the token is the secret of Basic");
+        r = http_refuse(refusal, 401, "no_token", NULL, "the password of Basic must be a token");
     if (r == 0)
         r = bearer_check_token(request->front->policy, request->http, jwt, request->times.now_ms,
                                &token, refusal, request->fault);
@@ -113,13 +114,13 @@ static int check_track(struct sl_slice track, struct http_refusal *refusal)
 
         if (phrase.size == 0 || phrase.size > PHRASE_MAX_BYTES)
             return http_refuse(refusal, 406, "bad_track", "track",
-                               "a phrase of track has 1 to %d bytes", PHRASE_MAX_BYTES);
+                               "a phrase of track must have 1 to %d bytes", PHRASE_MAX_BYTES);
         track = comma ? sl_slice_from(track, size + 1) : SL_SLICE_NONE;
     }
     return 0;
 }
 
-/* Across the antimeridian is ours, and not theirs. */
+/* Boxes across the antimeridian are an extension of ours. */
 static int check_locations(struct sl_slice locations, struct http_refusal *refusal)
 {
     double edges[4] = {0};
@@ -129,18 +130,19 @@ static int check_locations(struct sl_slice locations, struct http_refusal *refus
         struct sl_slice item = http_next_element(&locations, ',');
 
         if (item.size == 0 || item.size >= sizeof(number))
-            return 0; /* what is wrong with it is found where boxes are read */
+            return 0; /* reading the boxes reports the fault */
         memcpy(number, item.data, item.size);
         number[item.size] = 0;
         edges[i % 4] = strtod(number, NULL);
         if (i % 4 == 3 && (edges[0] >= edges[2] || edges[1] >= edges[3]))
             return http_refuse(refusal, 406, "bad_locations", "locations",
-                               "a box begins with its south-west corner");
+                               "a box must begin with its south-west corner");
     }
     return 0;
 }
 
-/* As many as a stream may begin with: clients reckon what they have missed, and ask for more. */
+/* At most as many events as a stream can begin with. Clients compute how many they have missed, and
+ * ask for more. */
 static int read_count(const struct dialect_request *request, struct sl_slice text,
                       struct dialect_stream *asked, struct http_refusal *refusal)
 {
@@ -158,7 +160,7 @@ static int read_count(const struct dialect_request *request, struct sl_slice tex
                     : COUNT_MAX + 1;
     if (count == 0 || count > COUNT_MAX)
         return http_refuse(refusal, 416, "bad_count", "count",
-                           "count is a number from 1 to %d, or from -1 to -%d", COUNT_MAX,
+                           "count must be a number from 1 to %d, or from -1 to -%d", COUNT_MAX,
                            COUNT_MAX);
     if (count > STREAM_LAST_MAX)
         count = STREAM_LAST_MAX;
@@ -171,7 +173,7 @@ static int read_count(const struct dialect_request *request, struct sl_slice tex
     return 0;
 }
 
-/* The first number in `list`, which is moved past it; FIREHOSE_PARTITIONS: it is none of them. */
+/* Reads and removes the first number of `list`; FIREHOSE_PARTITIONS: not a partition. */
 static unsigned next_partition(struct sl_slice *list)
 {
     struct sl_slice item = http_next_element(list, ',');
@@ -187,8 +189,9 @@ static unsigned next_partition(struct sl_slice *list)
     return number < FIREHOSE_PARTITIONS ? number : FIREHOSE_PARTITIONS;
 }
 
-/* One of them, or all, which are everything: a filter has one part. Without this, clients that
- * divide the firehose among their connections would get each post on all of them. */
+/* One partition, or all of them, which means no restriction, because a filter can select only one.
+ * Without this parameter, clients that divide the firehose among their connections would get each
+ * post on all of them. */
 static int read_partitions(struct sl_slice list, struct dialect_stream *asked,
                            struct http_refusal *refusal)
 {
@@ -205,26 +208,26 @@ static int read_partitions(struct sl_slice list, struct dialect_stream *asked,
         return 0;
     if (found != 1u << last || last == FIREHOSE_PARTITIONS)
         return http_refuse(refusal, 406, "bad_partitions", "partitions",
-                           "partitions is one number from 0 to %d here, or all of them",
+                           "partitions must be one number from 0 to %d here, or all of them",
                            FIREHOSE_PARTITIONS - 1);
     snprintf(part, COUNT_ROOM, "%u/%d", last + 1, FIREHOSE_PARTITIONS);
     dialect_ask(asked, "partition", sl_slice_str(part));
     return 0;
 }
 
-/* `True` is tweepy's. */
+/* tweepy sends `True`. */
 static bool is_true(struct sl_slice text)
 {
     return sl_slice_is(text, "true") || sl_slice_is(text, "True") || sl_slice_is(text, "1");
 }
 
-/* Every post is `low`, so that `medium` would wait for ever. */
+/* Every post has the level `low`, so a stream with `medium` would be empty. */
 static int check_level(struct sl_slice level, struct http_refusal *refusal)
 {
     if (!level.data || sl_slice_is(level, "none") || sl_slice_is(level, "low"))
         return 0;
     return http_refuse(refusal, 406, "bad_filter_level", "filter_level",
-                       "filter_level is none or low here: posts are not ranked");
+                       "filter_level must be none or low here: posts are not ranked");
 }
 
 static int read_common(const struct dialect_request *request, const struct sl_slice *values,
@@ -290,7 +293,7 @@ static int read_firehose(const struct dialect_request *request, struct dialect_s
 
 /* --- refusals -------------------------------------------------------------------------------- */
 
-/* Clients look at nothing but the status. */
+/* Clients only use the status. */
 static void refuse(const struct http_request *http, const struct http_refusal *refusal,
                    struct buffer *ret_body, struct http_answer *ret_answer)
 {

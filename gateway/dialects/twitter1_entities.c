@@ -1,4 +1,4 @@
-/* twitter1_entities.c - what is marked in a text, as JSON; places are counted along with it. */
+/* twitter1_entities.c - prints the marks of a text as JSON, and converts their positions. */
 #include "gateway/dialects/twitter1_entities.h"
 
 #include "gateway/dialects/text_marks.h"

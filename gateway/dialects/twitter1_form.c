@@ -1,7 +1,7 @@
-/* twitter1_form.c - the JSON of an event is read, and another one written.
+/* twitter1_form.c - parses the JSON of an event and builds a Tweet.
  *
- * Once for all clients of this dialect, so jansson is quick enough. An id that is no number is told
- * as it is by `id_str`. */
+ * This is done once for all clients of the dialect, so jansson is fast enough. If an id is not a
+ * number, `id_str` is the original id. */
 #include "gateway/dialects/twitter1_form.h"
 
 #include <errno.h>
@@ -69,7 +69,7 @@ static json_t *user_of(struct sl_slice id, struct sl_slice login, struct sl_slic
     return user;
 }
 
-/* tweepy looks for the anchor. */
+/* tweepy searches for the anchor. */
 static json_t *source_of(struct sl_slice source)
 {
     return source.size
@@ -128,7 +128,7 @@ static int set_reply(json_t *tweet, const json_t *reply)
     return r;
 }
 
-/* The post that is repeated or quoted: what the event says of it. */
+/* A repeated or quoted post, as far as the event describes it. */
 static json_t *other_of(const json_t *reference)
 {
     struct sl_slice id = event_json_text(reference, "post"),
@@ -204,7 +204,7 @@ static json_t *delete_of(const json_t *event)
                      milliseconds_of(sl_id_time_ms(when)));
 }
 
-/* The share of the queue is not known: what clients look at is the code. */
+/* The fill level of the queue is unknown here; clients only use the code. */
 static json_t *warning_of(const json_t *event)
 {
     if (!sl_slice_is(event_json_text(event, "code"), "behind"))
@@ -215,7 +215,7 @@ static json_t *warning_of(const json_t *event)
                      "percent_full", 60);
 }
 
-/* NULL: out of memory; null: clients are not told. */
+/* NULL: out of memory; null: no message. */
 static json_t *message_of(const struct event *event, const json_t *json, uint64_t options)
 {
     switch (event->kind) {

@@ -1,11 +1,10 @@
-/* gateway/dialects/twitter1_form.h - an event as Twitter's Streaming API 1.1 said it.
+/* gateway/dialects/twitter1_form.h - renders an event in the format of Twitter's Streaming API 1.1.
  *
- * A post is a Tweet, in ASCII, with `<`, `>` and `&` of its text escaped as HTML has them, as
- * there; `indices` count code points of that. A deletion is a `delete`. Who asked for warnings is
- * told that it falls behind; other messages of ours have no counterpart. What we do not know is
- * null, 0 or left out, as docs/dialects/twitter1.md lists: members which clients cannot bear to be
- * null are left out.
- */
+ * A post is a Tweet, in ASCII; `<`, `>` and `&` in its text are escaped as in HTML, and `indices`
+ * count code points of that. A deletion is a `delete`. A client that asked for warnings is told
+ * when it falls behind; our other messages are not rendered. Unknown values are null, 0 or left
+ * out, as docs/dialects/twitter1.md lists; members that must not be null for some clients are left
+ * out. */
 #pragma once
 
 #include <stdint.h>

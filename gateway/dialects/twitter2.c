@@ -1,7 +1,7 @@
 /* twitter2.c - X's API, version 2: its paths and parameters.
  *
- * The credential is a Bearer token; whoever has none learns nothing about parameters. A parameter
- * or value that is not known is refused, as there. */
+ * The credential is a Bearer token; without a valid one, nothing is reported about the parameters.
+ * As in X's API, unknown parameters and values are refused. */
 #include "gateway/dialects/dialects.h"
 #include "gateway/dialects/twitter2_connections.h"
 #include "gateway/dialects/twitter2_form.h"
@@ -9,10 +9,10 @@
 #include "gateway/dialects/twitter2_problem.h"
 #include "gateway/dialects/twitter2_rules.h"
 
-/* Clients give up after 20 s of silence. */
+/* Clients give up after 20 s without data. */
 enum { KEEPALIVE_MS = 10000 };
 
-/* --- streams of many posts ------------------------------------------------------------------- */
+/* --- volume streams -------------------------------------------------------------------------- */
 
 #define FIREHOSE   "/2/tweets/firehose/stream"
 #define COMPLIANCE "/2/tweets/compliance/stream"
@@ -55,7 +55,7 @@ static int read_volume(const struct dialect_request *request, struct dialect_str
 {
     const struct twitter2_stream *volume = volumes;
 
-    while (!sl_slice_is(request->http->path, volume->path)) /* one of them, by the table below */
+    while (!sl_slice_is(request->http->path, volume->path)) /* one of them matches */
         volume++;
     return twitter2_read_stream(request, volume, ret_asked, refusal);
 }

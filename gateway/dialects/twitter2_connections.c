@@ -1,8 +1,8 @@
-/* twitter2_connections.c - what is asked about connections, and how it is answered.
+/* twitter2_connections.c - reads requests about connections, and prints the responses.
  *
- * Endpoints have names, which stand for the paths of streams; a connection of ours that is none of
- * this dialect's is called by its path. No connection is remembered when it is over, so that none
- * is `inactive`. The options of an inquiry are which endpoints are meant, and which fields. */
+ * Endpoints have names that stand for the paths of streams; a connection that does not belong to
+ * this dialect is listed with its path. Closed connections are not remembered, so none is
+ * `inactive`. The options of an inquiry are the selected endpoints and fields. */
 #include "gateway/dialects/twitter2_connections.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ enum { RESULTS = 10, RESULTS_MAX = 100 };
 
 #define TWEETS "/2/tweets/"
 
-/* `path` NULL: it is theirs alone, and nobody has one. */
+/* `path` NULL: an endpoint that we do not have. */
 static const struct {
     const char *name, *path;
 } endpoints[] = {
@@ -44,10 +44,10 @@ enum { ENDPOINTS = sizeof(endpoints) / sizeof(endpoints[0]) };
 enum field {
     FIELD_CLIENT_IP,
     FIELD_CONNECTED_AT,
-    FIELD_DISCONNECT_REASON, /* of connections that are over, which nobody remembers */
+    FIELD_DISCONNECT_REASON, /* closed connections only, which are not remembered */
     FIELD_DISCONNECTED_AT,
     FIELD_ENDPOINT_NAME,
-    FIELD_ID, /* always there */
+    FIELD_ID, /* always included */
     FIELDS
 };
 
@@ -55,7 +55,7 @@ static const char *const fields[FIELDS] = {
     "client_ip", "connected_at", "disconnect_reason", "disconnected_at", "endpoint_name", "id",
 };
 
-/* In the options: endpoints from bit 0, fields from there. */
+/* Bits of the options: endpoints from bit 0 on, fields from FIELDS_AT on. */
 enum { FIELDS_AT = 32 };
 
 static bool has_field(const struct dialect_inquiry *inquiry, enum field field)
@@ -171,7 +171,7 @@ static int read_list(const struct sl_slice *values, struct dialect_inquiry *inqu
     return 0;
 }
 
-/* --- which are to end ------------------------------------------------------------------------ */
+/* --- connections to be ended ----------------------------------------------------------------- */
 
 static int refuse_body(struct http_refusal *refusal)
 {
@@ -323,7 +323,7 @@ static json_t *ends_of(const struct dialect_findings *findings)
                      "failed_kills", (json_int_t)findings->not_ended, "results", results);
 }
 
-/* Somebody has not answered: what there is stands beside this. */
+/* An error next to the results: not all workers have answered. */
 static json_t *silence(void)
 {
     return json_pack("[{s:s,s:s,s:s,s:i}]", "type", TWITTER2_PROBLEMS "resource-unavailable",

@@ -1,7 +1,7 @@
-/* twitter2_fields.c - a table of names for each parameter that is a list of them.
+/* twitter2_fields.c - a table of names for each of these parameters.
  *
- * The tables are those of X's own description of its API. A name brings bits, or none; so all that
- * is asked for is one number, by which clients share what is rendered. */
+ * The tables are from X's own description of its API. A name stands for bits, or none; so a request
+ * is one number, and clients with equal numbers share the rendered events. */
 #include "gateway/dialects/twitter2_fields.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 struct name {
     const char *name;
-    uint64_t options; /* 0: it is theirs, and we know nothing of it */
+    uint64_t options; /* 0: X has it, we do not */
 };
 
 #define BIT(option) (UINT64_C(1) << TWITTER2_##option)
@@ -36,7 +36,7 @@ static const struct name media_fields[] = {
     {"alt_text", BIT(MEDIA_ALT_TEXT)},
     {"duration_ms", BIT(MEDIA_DURATION_MS)},
     {"height", BIT(MEDIA_HEIGHT)},
-    {"media_key", 0}, /* always there, as `type` is */
+    {"media_key", 0}, /* always included, like `type` */
     {"non_public_metrics", 0},
     {"organic_metrics", 0},
     {"preview_image_url", BIT(MEDIA_PREVIEW_IMAGE_URL)},
@@ -52,7 +52,7 @@ static const struct name place_fields[] = {
     {"contained_within", 0},
     {"country", BIT(PLACE_COUNTRY)},
     {"country_code", BIT(PLACE_COUNTRY_CODE)},
-    {"full_name", 0}, /* always there, as `id` is */
+    {"full_name", 0}, /* always included, like `id` */
     {"geo", BIT(PLACE_GEO)},
     {"id", 0},
     {"name", BIT(PLACE_NAME)},
@@ -74,7 +74,7 @@ static const struct name tweet_fields[] = {
     {"created_at", BIT(CREATED_AT)},
     {"display_text_range", BIT(DISPLAY_TEXT_RANGE)},
     {"edit_controls", BIT(EDIT_CONTROLS)},
-    {"edit_history_tweet_ids", 0}, /* always there, as `id` and `text` are */
+    {"edit_history_tweet_ids", 0}, /* always included, like `id` and `text` */
     {"entities", BIT(ENTITIES)},
     {"geo", BIT(GEO)},
     {"id", 0},
@@ -107,7 +107,7 @@ static const struct name user_fields[] = {
     {"created_at", 0},
     {"description", 0},
     {"entities", 0},
-    {"id", 0}, /* always there, as `name` and `username` are */
+    {"id", 0}, /* always included, like `name` and `username` */
     {"is_identity_verified", 0},
     {"location", 0},
     {"most_recent_tweet_id", 0},

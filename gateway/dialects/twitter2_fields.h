@@ -1,7 +1,7 @@
-/* gateway/dialects/twitter2_fields.h - which members of Tweets, users, places and media a client of
- * X's API 2 asks for.
+/* gateway/dialects/twitter2_fields.h - reads which members of Tweets, users, places and media a
+ * client of X's API 2 asks for.
  *
- * Names that they have and we know nothing of are taken, and bring nothing. */
+ * Names that X has and we have no data for are accepted and have no effect. */
 #pragma once
 
 #include <stdint.h>
@@ -44,7 +44,7 @@ enum twitter2_option {
     TWITTER2_MEDIA_URL,
     TWITTER2_MEDIA_VARIANTS,
     TWITTER2_MEDIA_WIDTH,
-    /* expansions; each brings the member that names what it expands */
+    /* expansions; each includes the member that names what it expands */
     TWITTER2_WITH_AUTHOR,
     TWITTER2_WITH_MEDIA,
     TWITTER2_WITH_MENTIONED,
@@ -71,9 +71,9 @@ enum twitter2_list {
     TWITTER2_LISTS
 };
 
-/* The parameter. */
+/* The name of the parameter. */
 const char *twitter2_list_name(enum twitter2_list list);
-/* `lists` by enum twitter2_list; without data: not given. 0; -EPROTO: *refusal names one that there
- * is not. */
+/* `lists` is indexed by enum twitter2_list; without data: not given. 0; -EPROTO: *refusal names an
+ * unknown value. */
 int twitter2_fields_read(const struct sl_slice lists[static TWITTER2_LISTS], uint64_t *ret_options,
                          struct http_refusal *refusal);

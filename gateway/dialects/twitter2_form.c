@@ -1,7 +1,7 @@
-/* twitter2_form.c - the JSON of an event is read, and another one written.
+/* twitter2_form.c - parses the JSON of an event and builds a Tweet.
  *
- * A table of members says which of them are asked for, and how each is made; what they refer to
- * stands beside them (twitter2_includes.h). */
+ * A table of members contains the option that asks for each and the function that makes it.
+ * twitter2_includes.h adds the objects that they refer to. */
 #include "gateway/dialects/twitter2_form.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 /* --- members of a Tweet ---------------------------------------------------------------------- */
 
-/* Each: null, if there is none; NULL: out of memory. */
+/* Each function returns null if there is no value, NULL if out of memory. */
 
 static json_t *attachments_of(const json_t *post)
 {
@@ -31,7 +31,7 @@ static json_t *author_id_of(const json_t *post)
     return twitter2_id(event_json_text(json_object_get(post, "user"), "id"));
 }
 
-/* Where a reply belongs to is known of the post only that it answers. */
+/* Of a reply it is only known which post it answers, not the conversation. */
 static json_t *conversation_id_of(const json_t *post)
 {
     return json_object_get(post, "reply_to") ? json_null()
@@ -91,7 +91,7 @@ static json_t *lang_of(const json_t *post)
     return lang.data ? event_json_or_null(lang) : json_string("und");
 }
 
-/* A post is new when it is sent. */
+/* A post has just been made when it is sent. */
 static json_t *public_metrics_of(const json_t *post)
 {
     (void)post;
@@ -152,7 +152,7 @@ static const struct {
 static int add_member(json_t *tweet, const char *name, json_t *value)
 {
     if (!json_is_null(value))
-        return json_object_set_new(tweet, name, value); /* -1: it is NULL */
+        return json_object_set_new(tweet, name, value); /* -1 if `value` is NULL */
     json_decref(value);
     return 0;
 }

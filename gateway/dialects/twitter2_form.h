@@ -1,8 +1,8 @@
-/* gateway/dialects/twitter2_form.h - a post as X's API 2 says it:
+/* gateway/dialects/twitter2_form.h - renders a post in the format of X's API 2:
  * {"data":{...},"includes":{"users":[..],"places":[..],"media":[..]}}.
  *
- * `options` are those of twitter2_fields.h. What we do not know is left out. A deletion is told on
- * compliance streams alone; messages of ours have no counterpart. */
+ * `options` are those of twitter2_fields.h. Unknown values are left out. Deletions are sent only on
+ * compliance streams; our own messages are not rendered. */
 #pragma once
 
 #include <jansson.h>
@@ -11,7 +11,7 @@
 #include "base/buffer.h"
 #include "gateway/intake/event.h"
 
-/* The whole message; NULL: out of memory. `event` is the JSON of ours. */
+/* The whole message, from the JSON of our event. NULL: out of memory. */
 json_t *twitter2_message(const json_t *event, uint64_t options);
-/* As dialect.render(). */
+/* See dialect.render(). */
 int twitter2_render(const struct event *event, uint64_t options, struct buffer *ret_text);

@@ -1,7 +1,7 @@
-/* twitter2_includes.c - users, places and media, each once.
+/* twitter2_includes.c - lists of users, places and media, each object once.
  *
- * A post refers to few others, so that lists are walked. Failed calls of jansson in between leave
- * out a member; the lists themselves are there, or nothing is. */
+ * A post refers to few objects, so lists are searched linearly. If jansson fails in between, a
+ * member is missing; the lists are complete or the result is NULL. */
 #include "gateway/dialects/twitter2_includes.h"
 
 #include <inttypes.h>
@@ -40,7 +40,7 @@ static bool is_listed(const json_t *users, const json_t *id)
     return false;
 }
 
-/* Once, even if it is named twice. */
+/* Adds a user unless it is in the list. */
 static void add_user(json_t *users, struct sl_slice id, struct sl_slice login, struct sl_slice name,
                      uint64_t options)
 {
@@ -228,9 +228,9 @@ static json_t *media_of(const json_t *post, uint64_t options)
     return list;
 }
 
-/* --- all of it ------------------------------------------------------------------------------- */
+/* --- includes -------------------------------------------------------------------------------- */
 
-/* Unless it is empty. 0; -1: out of memory. */
+/* Adds the list unless it is empty. 0; -1: out of memory. */
 static int add_list(json_t *includes, const char *name, json_t *list)
 {
     if (!list || json_array_size(list) > 0)

@@ -1,7 +1,8 @@
-/* twitter2_parameters.c - what is not known is refused, as there.
+/* twitter2_parameters.c - as in X's API, unknown parameters are refused.
  *
- * All that our own reading would refuse is refused before, by the name that it has there; of the
- * token we find out only when something is wrong, for otherwise it is checked after this. */
+ * Everything that our own parser would refuse is refused here first, with the names of X's API. The
+ * token is checked later; if a parameter is wrong, streams/streams.c checks the token first, so
+ * that nothing is reported without a valid one. */
 #include "gateway/dialects/twitter2_parameters.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@
 
 enum { BACKFILL_MAX = 5 };
 
-/* Behind the lists of twitter2_fields.h. */
+/* After the lists of twitter2_fields.h. */
 enum parameter {
     PARAMETER_BACKFILL_MINUTES = TWITTER2_LISTS,
     PARAMETER_END_TIME,
@@ -38,7 +39,7 @@ static const char *name_of(enum parameter parameter)
                : own_names[parameter];
 }
 
-/* --- what there is of it --------------------------------------------------------------------- */
+/* --- known parameters ------------------------------------------------------------------------ */
 
 static bool takes(const struct twitter2_stream *stream, enum parameter parameter)
 {
@@ -87,7 +88,7 @@ static int check_known(const struct twitter2_stream *stream, const struct sl_sli
 
 /* --- numbers and times ----------------------------------------------------------------------- */
 
-/* Of at most three digits; UINT32_MAX: it is no number. */
+/* At most three digits; UINT32_MAX: not a number. */
 static uint32_t number_of(struct sl_slice text)
 {
     uint32_t number = 0;
@@ -129,7 +130,7 @@ static int read_partition(const struct twitter2_stream *stream, struct sl_slice 
     return 0;
 }
 
-/* Fills *ret_minutes, which are 0 if nothing is asked for. */
+/* Sets *ret_minutes; 0: not requested. */
 static int read_backfill(const struct sl_slice *values, struct dialect_stream *asked,
                          uint32_t *ret_minutes, struct http_refusal *refusal)
 {
@@ -148,7 +149,7 @@ static int read_backfill(const struct sl_slice *values, struct dialect_stream *a
     return 0;
 }
 
-/* Days, ids and what else a moment may be with us are none with them. */
+/* Only X's format of a time: not a day or an id, which our parameters also accept. */
 static int read_time(const char *name, struct sl_slice value, uint64_t now_ms, uint64_t *ret_ms,
                      struct http_refusal *refusal)
 {
@@ -188,7 +189,7 @@ static int read_times(const struct dialect_request *request, const struct sl_sli
     return 0;
 }
 
-/* --- all of them ----------------------------------------------------------------------------- */
+/* --- all parameters -------------------------------------------------------------------------- */
 
 static int read_values(const struct dialect_request *request, const struct twitter2_stream *stream,
                        const struct sl_slice *values, struct dialect_stream *asked,

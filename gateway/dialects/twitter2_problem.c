@@ -1,19 +1,20 @@
-/* twitter2_problem.c - a row for each kind of refusal; the code says which, else the status.
+/* twitter2_problem.c - a table with a row for each kind of refusal, found by its code, or else by
+ * its status.
  *
- * What is not in the table is called as HTTP calls its status. What was given is read again from
- * the query, for a refusal has but the name of the parameter. */
+ * Other refusals have the title that HTTP gives their status. The refused value is read again from
+ * the query, because a refusal only contains the name of the parameter. */
 #include "gateway/dialects/twitter2_problem.h"
 
 #include "gateway/dialects/event_json.h"
 #include "gateway/http/form.h"
 
 struct problem {
-    const char *code; /* of the refusal; NULL: any of that status */
+    const char *code; /* of the refusal; NULL: any with that status */
     int status;
-    int told; /* the status that clients get; 0: the same */
+    int told; /* the status in the response; 0: the same */
     const char *type, *title;
-    const char *name, *value;   /* one member more */
-    const char *name2, *value2; /* and another one; NULL: none */
+    const char *name, *value;   /* one more member */
+    const char *name2, *value2; /* another one; NULL: none */
 };
 
 #define ISSUE(kind) "connection_issue", kind
@@ -32,7 +33,7 @@ static const struct problem problems[] = {
      "client-not-enrolled", NULL, NULL},
 };
 
-/* NULL: it is called as its status is. */
+/* NULL: it gets the title of its status. */
 static const struct problem *find_problem(const struct http_refusal *refusal)
 {
     for (size_t i = 0; i < sizeof(problems) / sizeof(problems[0]); i++) {
@@ -43,7 +44,7 @@ static const struct problem *find_problem(const struct http_refusal *refusal)
     return NULL;
 }
 
-/* What was given for the parameter at fault, as far as it can be read. */
+/* The values given for the refused parameter, as far as they can be parsed. */
 static json_t *values_of(const struct http_request *http, const char *param)
 {
     struct sl_slice value = SL_SLICE_NONE;
@@ -115,7 +116,7 @@ static const char *const disconnect_types[DISCONNECT_REASON_COUNT] = {
     [DISCONNECT_QUOTA] = "ForceDisconnect",
 };
 
-/* What has an end says no more than that. */
+/* A stream that reaches its end gets no such message. */
 void twitter2_farewell(enum disconnect_reason why, struct buffer *ret_json)
 {
     if (!disconnect_types[why])

@@ -1,9 +1,9 @@
-/* gateway/dialects/twitter2_problem.h - refusals as X's API 2 says them: application/problem+json.
+/* gateway/dialects/twitter2_problem.h - refusals in the format of X's API 2:
+ * application/problem+json.
  *
  *     {"type":"https://api.x.com/2/problems/invalid-request","title":"Invalid Request","detail":
  *      "One or more parameters to your request was invalid.","status":400,"errors":[{"message":
- *      "...","parameters":{"partition":["21"]}}]}
- */
+ *      "...","parameters":{"partition":["21"]}}]} */
 #pragma once
 
 #include <jansson.h>
@@ -15,9 +15,10 @@
 
 #define TWITTER2_PROBLEMS "https://api.x.com/2/problems/"
 
-/* `http` is what is refused: its parameters are repeated. As dialect.refuse(). */
+/* `http` is the refused request, whose parameters are repeated. See dialect.refuse(). */
 void twitter2_refuse(const struct http_request *http, const struct http_refusal *refusal,
                      struct buffer *ret_body, struct http_answer *ret_answer);
-/* Why a stream ends, as its last message: {"errors":[{"title":"operational-disconnect",
- * "disconnect_type":"SlowReader",...}]}. As dialect.farewell(). */
+/* The last message of a stream, with the reason of its end:
+ * {"errors":[{"title":"operational-disconnect","disconnect_type":"SlowReader",...}]}. See
+ * dialect.farewell(). */
 void twitter2_farewell(enum disconnect_reason why, struct buffer *ret_json);

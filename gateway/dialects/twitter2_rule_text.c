@@ -1,8 +1,9 @@
-/* twitter2_rule_text.c - item by item: what both languages have is copied, byte for byte.
+/* twitter2_rule_text.c - translates item by item; what both languages share is copied byte for
+ * byte.
  *
- * An item is a parenthesis, a quoted phrase, or what stands between white space, parentheses and
- * quotes; an operator goes on into the quote or bracket behind its colon. How items belong together
- * is for our own reader to find out, which refuses what does not. */
+ * An item is a parenthesis, a quoted phrase, or a word up to white space, a parenthesis or a quote;
+ * an operator includes the quote or bracket after its colon. Our own parser combines the items, and
+ * refuses invalid combinations. */
 #include "gateway/dialects/twitter2_rule_text.h"
 
 #include <errno.h>
@@ -15,7 +16,8 @@
 
 enum { NAME_MAX_BYTES = 32, SHOWN_MAX_BYTES = 64 };
 
-/* Those that mean the same in both; `values`: of one that takes words only, theirs and ours. */
+/* Names with the same meaning; `values`: if the operator accepts only certain words, X's and ours.
+ */
 struct word_pair {
     const char *theirs, *ours;
 };
@@ -60,7 +62,7 @@ struct translation {
 static int refuse(struct translation *translation, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Of what comes next. */
+/* Adds the position of the next item to the message. */
 static int refuse(struct translation *translation, const char *format, ...)
 {
     size_t before = (size_t)(translation->rest.data - translation->all.data);
@@ -86,7 +88,7 @@ static void copy(struct translation *translation, size_t size)
     translation->rest = sl_slice_from(translation->rest, size);
 }
 
-/* Up to white space, a parenthesis or a quote. */
+/* The text up to white space, a parenthesis or a quote. */
 static struct sl_slice next_word(const struct translation *translation)
 {
     struct sl_slice rest = translation->rest;
@@ -98,7 +100,7 @@ static struct sl_slice next_word(const struct translation *translation)
     return sl_slice(rest.data, size);
 }
 
-/* A quote in quotes, behind a backslash, separates words as white space does. */
+/* In a phrase, an escaped quote separates words like white space. */
 static int take_phrase(struct translation *translation)
 {
     struct sl_slice rest = translation->rest;
@@ -137,7 +139,7 @@ static bool is_word(struct sl_slice text, const char *word)
     return text.size == strlen(word) && strncasecmp(text.data, word, text.size) == 0;
 }
 
-/* The length of a name with a colon behind it; 0: it is no operator. */
+/* The length of a name followed by a colon; 0: not an operator. */
 static size_t name_size(struct sl_slice word)
 {
     size_t size = 0;
@@ -186,7 +188,7 @@ static int take_operator(struct translation *translation, struct sl_slice name)
     if (next_is(translation, '['))
         return take_brackets(translation);
     if (next_word(translation).size == 0)
-        return refuse(translation, "Nothing stands behind '%.*s:'", SL_SLICE_ARG(name));
+        return refuse(translation, "Nothing follows '%.*s:'", SL_SLICE_ARG(name));
     copy(translation, next_word(translation).size);
     return 0;
 }
@@ -221,7 +223,7 @@ static int take_item(struct translation *translation)
         if (next_is(translation, '('))
             return refuse(translation, "A group cannot be negated. Negate each of its clauses");
         if (translation->rest.size == 0 || sl_scan_space(translation->rest) > 0)
-            return refuse(translation, "Nothing stands behind the minus");
+            return refuse(translation, "Nothing follows the minus");
     }
     return next_is(translation, '"') ? take_phrase(translation) : take_word(translation);
 }

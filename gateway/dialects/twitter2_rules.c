@@ -1,7 +1,7 @@
-/* twitter2_rules.c - requests of rules: read, decided, answered.
+/* twitter2_rules.c - requests about rules: reading, deciding, answering.
  *
- * Of an `add` in which a rule is none, nothing is done; of rules that are there already, the others
- * are added. Two rules are one when their values are, whatever their tags. */
+ * If one rule of an `add` is invalid, none is added; if some exist already, the others are added.
+ * Two rules are equal if their values are, whatever their tags. */
 #include "gateway/dialects/twitter2_rules.h"
 
 #include <errno.h>
@@ -39,16 +39,16 @@ struct asked {
     uint64_t now_ms;
     uint32_t cap;
     char subject[TOKEN_SUBJECT_SIZE];
-    json_t *body;        /* of ADD and DELETE */
-    json_t *ids;         /* of LIST: those that are wanted; NULL: all */
-    uint64_t after, max; /* of LIST */
-    size_t invalid;      /* of ADD: how many are no rules */
-    /* What has been decided. */
-    json_t *answer; /* "data", "errors"; what has a number `new` instead of an id is added */
+    json_t *body;        /* for ADD and DELETE */
+    json_t *ids;         /* for LIST: the requested ids; NULL: all */
+    uint64_t after, max; /* for LIST */
+    size_t invalid;      /* for ADD: the number of invalid rules */
+    /* The decision. */
+    json_t *answer; /* "data", "errors"; an added rule has a number `new` instead of an id */
     json_t *meta;   /* without the time */
     int status;
     struct rules_change change;
-    struct buffer texts; /* of what is added, one behind the other */
+    struct buffer texts; /* of added rules, one after the other */
 };
 
 /* --- reading -----------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ static int check_added(const json_t *add, struct http_refusal *refusal)
     return 0;
 }
 
-/* Which of the members are missing: those of a text in strings, ids in digits. */
+/* Checks a list of strings, or of ids in digits; it may be absent or empty. */
 static int check_texts(const json_t *list, bool are_ids, struct http_refusal *refusal)
 {
     uint64_t id;
@@ -193,14 +193,14 @@ static int read_change(const struct dialect_request *request, struct asked *aske
         return 0;
     r = json_request_body(request->http, &asked->body, refusal);
     if (r == -EPROTO)
-        refusal->status = 400; /* there is no other for what is sent */
+        refusal->status = 400; /* X has no other status for an invalid body */
     if (r < 0)
         return r;
     add = json_object_get(asked->body, "add");
     deleted = json_object_get(asked->body, "delete");
     if (deletes_all && !add && !deleted)
         return 0;
-    if (deletes_all || !add == !deleted) /* deleted rules cannot be recovered: never on a guess */
+    if (deletes_all || !add == !deleted) /* deleted rules cannot be recovered, so never guess */
         return refuse_member(refusal, "$: one of `add`, `delete` and `?delete_all=true` is needed");
     asked->operation = add ? ADD : DELETE;
     return add ? check_added(add, refusal) : check_deleted(deleted, refusal);
@@ -232,10 +232,9 @@ static int read_query(const struct dialect_request *request, unsigned known, str
     return r;
 }
 
-/* --- what is no rule ---------------------------------------------------------------------------
- */
+/* --- invalid rules --- */
 
-/* An error of a member of the array; `json` is taken. */
+/* Appends an element to the array with that name; takes ownership of `json`. */
 static int add_to(json_t *object, const char *name, json_t *json)
 {
     json_t *array = json_object_get(object, name);
@@ -262,7 +261,7 @@ static int check_value(const struct token *token, const json_t *rule, char *deta
     return r;
 }
 
-/* What is wrong with them is wrong whatever the others are. */
+/* An invalid rule is invalid independently of the existing rules. */
 static int check_values(const struct token *token, struct asked *asked)
 {
     const json_t *add = json_object_get(asked->body, "add"), *rule;
@@ -333,7 +332,7 @@ int twitter2_check_rules(const struct subject_rules *rules, struct http_refusal 
                        "Rules must be configured before connecting to the stream.");
 }
 
-/* It was a rule when it was added, perhaps by a token that permits more. */
+/* The rule was valid when it was added, but perhaps for a token with greater limits. */
 int twitter2_read_rule(const struct subject_rule *rule, const struct token *token,
                        struct sl_filter **ret_filter, struct http_refusal *refusal)
 {
@@ -343,7 +342,7 @@ int twitter2_read_rule(const struct subject_rule *rule, const struct token *toke
     int r = twitter2_rule_filter(sl_slice_str(rule->value), &limits, &filter, detail);
 
     if (r == -EINVAL)
-        r = http_refuse(refusal, 403, "bad_rule", NULL, "rule %" PRIu64 " is none here: %s",
+        r = http_refuse(refusal, 403, "bad_rule", NULL, "rule %" PRIu64 " is not valid here: %s",
                         rule->id, detail);
     if (r == 0)
         r = stream_filter_permitted(token, filter, refusal);
@@ -435,7 +434,7 @@ static int summarise_added(struct asked *asked, size_t created, size_t invalid, 
                                       (json_int_t)(all - invalid), "invalid", (json_int_t)invalid));
 }
 
-/* The ids of those that there are, as text, by their values. NULL: out of memory. */
+/* Maps the values of the existing rules to their ids. NULL: out of memory. */
 static json_t *ids_by_value(const struct subject_rules *rules)
 {
     json_t *ids = json_object();
@@ -461,7 +460,7 @@ static int note_added(struct asked *asked, const json_t *rule)
     subject_rule_print(value, tag, &asked->texts);
     if (asked->texts.failed || add_to(asked->answer, "data", json) < 0)
         return -ENOMEM;
-    /* Where it is follows when all are there. */
+    /* The address is set when all texts are complete. */
     asked->change.added[asked->change.added_count++] = sl_slice(NULL, asked->texts.size - before);
     return 0;
 }
@@ -483,7 +482,7 @@ static int note_duplicate(struct asked *asked, const json_t *rule, json_t *id)
                             "title", "DuplicateRule", "type", TWITTER2_PROBLEMS "duplicate-rules"));
 }
 
-/* One that comes twice has no id yet. */
+/* A rule that occurs twice in the request has no id yet. */
 static int add_each(struct asked *asked, const struct subject_rules *rules, size_t *ret_same)
 {
     const json_t *add = json_object_get(asked->body, "add"), *rule;
@@ -610,7 +609,7 @@ static int delete (struct asked *asked, const struct subject_rules *rules)
                                               "not_deleted", (json_int_t)missing));
 }
 
-/* What was decided of rules that are others now. */
+/* Undoes a decision, because the rules have changed since. */
 static void forget_decision(struct asked *asked)
 {
     json_decref(asked->meta);
@@ -642,7 +641,7 @@ static int decide(void *owner, const struct subject_rules *rules, struct rules_c
 /* --- answering ---------------------------------------------------------------------------------
  */
 
-/* Of a dry run they are ids that nothing has. */
+/* In a dry run the ids belong to no rule. */
 static void name_added(const struct asked *asked, uint64_t version)
 {
     json_t *rule;

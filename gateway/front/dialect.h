@@ -14,7 +14,8 @@
  *   message; or it requests no stream (struct dialect_stream, `first`).
  * - hear() reads a message, and says which stream to open or close. If a stream with the same name
  *   is open, it is replaced, continues with other parameters, or stays as it is (`again`).
- * - complain() renders a refusal as a message; with `complaint_code` the connection then ends.
+ * - print_refusal() renders a refusal as a message; with `refusal_close_code` the connection then
+ *   ends.
  * - close_of() says how the connection is closed, if not like our own streams.
  *
  * Each event is a text frame, and must be a JSON object if there are tails; quiet connections are
@@ -155,11 +156,11 @@ struct dialect {
     int (*hear)(struct sl_slice text, const struct stream_times *times,
                 struct dialect_message *ret_message, struct http_refusal *refusal);
     /* Renders the refusal of a message as a message; nothing: the client is not told. */
-    void (*complain)(const struct http_refusal *refusal, struct buffer *ret_text);
-    uint16_t complaint_code; /* close code after a refusal; 0: the connection continues */
-    bool complains_of_first; /* refusals of the request itself are also sent as a message, not over
+    void (*print_refusal)(const struct http_refusal *refusal, struct buffer *ret_text);
+    uint16_t refusal_close_code; /* close code after a refusal; 0: the connection continues */
+    bool sends_first_refusal; /* refusals of the request itself are also sent as a message, not over
                                 HTTP */
-    bool echoes_protocol;    /* the first subprotocol offered is chosen, whatever it is */
+    bool echoes_protocol;     /* the first subprotocol offered is chosen, whatever it is */
     /* The JSON at the end of HTTP streams; nothing: they just end. NULL: all do. */
     void (*farewell)(enum disconnect_reason why, struct buffer *ret_json);
     struct dialect_close (*close_of)(enum disconnect_reason why); /* NULL: as ours */

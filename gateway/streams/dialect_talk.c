@@ -1,7 +1,7 @@
-/* dialect_talk.c - a WebSocket in a dialect: what its client says, and is told.
+/* dialect_talk.c - a WebSocket in a dialect: messages of its client, and its end.
  *
- * The connection's own channel is that of a /v1/stream without filters, and has no place in
- * delivery. What the client asks for, in the request or by messages, is opened beside it. */
+ * The connection's own channel is like /v1/stream without filters, and is not in delivery. The
+ * streams that the client asks for, in the request or in messages, are opened in addition to it. */
 #include <errno.h>
 
 #include "base/alloc.h"
@@ -10,9 +10,10 @@
 #include "gateway/streams/stream.h"
 
 struct dialect_talk {
-    enum since_kind since; /* of DIALECT_WAITS, until a message opens a stream; or SINCE_NOW */
+    enum since_kind since; /* where streams begin after DIALECT_WAITS, until a message opens one;
+                              else SINCE_NOW */
     struct sl_cursor since_cursor;
-    char complaint[HTTP_MESSAGE_SIZE]; /* with which it is closed; empty: none */
+    char refusal_text[HTTP_MESSAGE_SIZE]; /* the reason for closing it; empty: none */
 };
 
 static const struct dialect *dialect_of(const struct websocket *websocket)
@@ -20,26 +21,26 @@ static const struct dialect *dialect_of(const struct websocket *websocket)
     return websocket->stream.own.request.dialect;
 }
 
-static void complain(struct websocket *websocket, const struct http_refusal *refusal)
+static void refuse(struct websocket *websocket, const struct http_refusal *refusal)
 {
     const struct dialect *dialect = dialect_of(websocket);
     struct buffer text = BUFFER_INIT, frame = BUFFER_INIT;
 
     stream_audit_refused(&websocket->stream, refusal);
-    if (dialect->complain)
-        dialect->complain(refusal, &text);
+    if (dialect->print_refusal)
+        dialect->print_refusal(refusal, &text);
     if (text.size > 0)
         frame_append_message(&frame, FORMAT_WEBSOCKET, "", buffer_slice(&text));
     frame.failed = frame.failed || text.failed;
     buffer_done(&text);
     stream_say_frame(&websocket->stream, &frame);
-    if (!dialect->complaint_code)
+    if (!dialect->refusal_close_code)
         return;
-    memcpy(websocket->talk->complaint, refusal->message, sizeof(refusal->message));
+    memcpy(websocket->talk->refusal_text, refusal->message, sizeof(refusal->message));
     stream_evict(&websocket->stream, DISCONNECT_BAD_MESSAGE);
 }
 
-/* 0; -EPROTO: *refusal; -ENOMEM. */
+/* 0; -EPROTO: *refusal is set; -ENOMEM. */
 static int open_asked(struct websocket *websocket, const struct dialect_stream *asked,
                       struct http_refusal *refusal)
 {
@@ -54,7 +55,7 @@ static int open_asked(struct websocket *websocket, const struct dialect_stream *
         channel->request.since_cursor = talk->since_cursor;
     }
     talk->since = SINCE_NOW;
-    mem_free(channel_take_warnings(channel)); /* they have no words in a dialect */
+    mem_free(channel_take_warnings(channel)); /* dialects have no message for warnings */
     stream_arm(&websocket->stream);
     return channel_resume(channel);
 }
@@ -78,7 +79,7 @@ static int begin_to_wait(struct websocket *websocket, const struct dialect_strea
 static void tell(struct websocket *websocket, int r, const struct http_refusal *refusal)
 {
     if (r == -EPROTO)
-        complain(websocket, refusal);
+        refuse(websocket, refusal);
     else if (r < 0)
         stream_evict(&websocket->stream, DISCONNECT_INTERNAL);
 }
@@ -107,8 +108,8 @@ void dialect_talk_begin(struct websocket *websocket, const struct dialect_stream
     tell(websocket, r, &refusal);
 }
 
-static int heed(struct websocket *websocket, const struct dialect_message *message,
-                struct http_refusal *refusal)
+static int run_message(struct websocket *websocket, const struct dialect_message *message,
+                       struct http_refusal *refusal)
 {
     struct channel *channel;
 
@@ -134,7 +135,7 @@ void dialect_talk_message(struct websocket *websocket, struct sl_slice text)
     int r = dialect_of(websocket)->hear(text, &times, &message, &refusal);
 
     if (r == 0)
-        r = heed(websocket, &message, &refusal);
+        r = run_message(websocket, &message, &refusal);
     dialect_stream_done(&message.asked);
     tell(websocket, r, &refusal);
 }
@@ -145,8 +146,8 @@ struct dialect_close dialect_talk_close(const struct websocket *websocket)
     enum disconnect_reason why = websocket->stream.own.disconnect_reason;
     const struct disconnect_row *row = disconnect_row(why);
 
-    if (websocket->talk && websocket->talk->complaint[0])
-        return (struct dialect_close){dialect->complaint_code, websocket->talk->complaint};
+    if (websocket->talk && websocket->talk->refusal_text[0])
+        return (struct dialect_close){dialect->refusal_close_code, websocket->talk->refusal_text};
     if (dialect->close_of)
         return dialect->close_of(why);
     return (struct dialect_close){row->close_code, row->code};

@@ -1,10 +1,9 @@
-/* streams.c - who may have a stream, and all that there are.
+/* streams.c - admits streams, and keeps the list of them.
  *
- * A request is understood and permitted by front/stream_request.h; here is what that does not know:
- * whether this server can take another stream now. The list of all streams is shared by the
- * workers (front/admission.h); a stream of ours that another one replaces is told by a descriptor
- * that becomes readable. Bounds: the streams by max-connections, of a subject and of an address by
- * their own limits. */
+ * front/stream_request.h parses a request and checks permissions; this file checks whether the
+ * server can take another stream now. The list of all streams is shared by the workers
+ * (front/admission.h). When a stream of another worker replaces one of ours, a descriptor becomes
+ * readable. Limits: max-connections for all streams, and limits of a subject and of an address. */
 #include "gateway/streams/streams.h"
 
 #include <assert.h>
@@ -29,7 +28,7 @@
 #include "gateway/streams/past_counts.h"
 #include "gateway/streams/stream.h"
 
-/* --- may there be one? --- */
+/* --- admission --- */
 
 static enum admission_verdict ask_admission(struct streams *streams, const struct wire *wire,
                                             const struct stream_request *request,
@@ -82,7 +81,7 @@ static int refuse_for_now(struct http_refusal *refusal, const char *message)
     return -EPROTO;
 }
 
-/* *ret_dictionary is set if it asks for one. */
+/* *ret_dictionary is set if the request names one. */
 static int find_dictionary(const struct streams *streams, const struct stream_request *request,
                            const struct dictionary **ret_dictionary, struct http_refusal *refusal)
 {
@@ -131,7 +130,7 @@ int streams_check_head(struct streams *streams, const struct http_head *head,
     form_done(&form);
     if (r == -EPROTO && refusal->status == 401 && *ret_fault == TOKEN_OK &&
         head->body_size <= HTTP_SMALL_BODY)
-        return 0; /* it shows none; perhaps in the body */
+        return 0; /* there is none in the head; it may be in the body */
     return r == -ENOMEM ? stream_refuse_for_memory(refusal) : r;
 }
 
@@ -160,7 +159,7 @@ int streams_check_dialect(struct streams *streams, const struct dialect *dialect
     return r == -ENOMEM ? stream_refuse_for_memory(refusal) : r;
 }
 
-/* --- it begins --- */
+/* --- beginning --- */
 
 /* NULL: out of memory. */
 static struct stream *stream_new(struct streams *streams, const struct stream_request *request,
@@ -238,7 +237,7 @@ int stream_opening_check(struct streams *streams, const struct wire *wire,
 struct stream *stream_opening_take(struct streams *streams, struct stream_opening *opening,
                                    struct http_refusal *refusal)
 {
-    const struct dictionary *dictionary = NULL; /* as they are now */
+    const struct dictionary *dictionary = NULL; /* looked up again, because they may have changed */
     struct stream *stream = NULL;
 
     stream_refuse_for_memory(refusal);
@@ -251,7 +250,7 @@ struct stream *stream_opening_take(struct streams *streams, struct stream_openin
     return stream;
 }
 
-/* It is permitted: has this server room for opening->request? Then it begins. */
+/* Begins the stream of opening->request, which is permitted, if this server has room for it. */
 static int begin(struct streams *streams, struct http_connection *connection,
                  struct stream_opening *opening, const struct http_head *head,
                  struct stream **ret_stream, struct http_refusal *refusal)
@@ -294,7 +293,7 @@ int streams_begin(struct streams *streams, struct http_connection *connection,
         return r == -ENOMEM ? stream_refuse_for_memory(refusal) : r;
     if (opening.request.format == FORMAT_SSE && stream_request_is_over(&opening.request)) {
         stream_request_done(&opening.request);
-        http_answer(connection, &(struct http_answer){.status = 204}); /* it stays away then */
+        http_answer(connection, &(struct http_answer){.status = 204}); /* it stays away */
         return 0;
     }
     if (kind == STREAM_PAST_COUNTS)
@@ -332,7 +331,7 @@ static int read_dialect(const struct streams *streams, const struct dialect *dia
     return r;
 }
 
-/* The connection itself: whose it is. */
+/* Reads the request of the connection itself: its token. */
 static int read_connection(const struct streams *streams, const struct dialect *dialect,
                            const struct dialect_request *asking, struct stream_request *ret_request,
                            struct http_refusal *refusal, enum token_fault *ret_fault)
@@ -351,7 +350,7 @@ static int read_connection(const struct streams *streams, const struct dialect *
     return r;
 }
 
-/* Is the first stream as it should be? */
+/* Reads the first stream of the connection. */
 static int read_first(const struct streams *streams, const struct dialect_route *route,
                       const struct dialect_request *asking, const struct stream_request *connection,
                       struct dialect_stream *ret_asked, struct http_refusal *refusal)
@@ -385,7 +384,7 @@ static int begin_talk(struct streams *streams, struct http_connection *connectio
     opening.request.path = route->path;
     r = read_first(streams, route, asking, &opening.request, &asked, &later);
     is_refused = r == -EPROTO;
-    if (is_refused && !dialect->complains_of_first)
+    if (is_refused && !dialect->sends_first_refusal)
         *refusal = later;
     else if (is_refused)
         r = 0;
@@ -399,7 +398,7 @@ static int begin_talk(struct streams *streams, struct http_connection *connectio
     return r;
 }
 
-/* Over HTTP. */
+/* A stream over HTTP. */
 static int begin_reading(struct streams *streams, struct http_connection *connection,
                          const struct dialect *dialect, const struct dialect_route *route,
                          const struct dialect_request *asking, const struct http_head *head,
@@ -443,7 +442,7 @@ int streams_begin_dialect(struct streams *streams, struct http_connection *conne
     return r == -ENOMEM ? stream_refuse_for_memory(refusal) : r;
 }
 
-/* --- all of them --- */
+/* --- all streams --- */
 
 void streams_set_ready(struct streams *streams, bool is_ready)
 {

@@ -85,10 +85,10 @@ static void test_what_is_no_rule_there_is_none_here(void **state)
     refused("cat or dog", "Ambiguous use of or as a keyword");
     refused("cat -(dog OR fox)",
             "A group cannot be negated. Negate each of its clauses (at position 6)");
-    refused("cat -", "Nothing stands behind the minus");
+    refused("cat -", "Nothing follows the minus");
     refused("cat \"dog", "The quote is not closed (at position 5)");
     refused("bounding_box:[1 2", "The bracket is not closed");
-    refused("from: ada", "Nothing stands behind 'from:'");
+    refused("from: ada", "Nothing follows 'from:'");
     refused("", "");
     refused("-cat", "");
     refused("lang:en", "");
