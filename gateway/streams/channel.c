@@ -1,7 +1,7 @@
-/* channel.c - from a request to its place in delivery, and what the client is told besides events.
+/* channel.c - makes a request a client of delivery, and sends the messages that are not events.
  *
- * What a channel is sent goes out by the wire of its stream, in order with all else. When that is
- * full, or breaks, it is so for all that is sent on it. */
+ * What a channel sends goes through the wire of its stream, in order with everything else. If the
+ * wire is full or broken, this affects all channels of the connection. */
 #include "gateway/streams/channel.h"
 
 #include <assert.h>
@@ -22,7 +22,9 @@
 #include "src/model/id.h"
 #include "src/model/moment.h"
 
-enum { UNTIL_RETRY_MS = 100 /* who has not been sent everything yet is asked again */ };
+enum {
+    UNTIL_RETRY_MS = 100 /* between two checks of its end */
+};
 
 static struct deliver *deliver_of(const struct channel *channel)
 {
@@ -50,7 +52,7 @@ static void tell_metric(const struct channel *channel, bool has_come)
         metric_sub(metrics, metric, 1);
 }
 
-/* --- delivery's table --- */
+/* --- callbacks of delivery --- */
 
 static struct channel *as_channel(const struct client *client)
 {
@@ -99,19 +101,19 @@ struct channel *channel_of(const struct client *client)
     return client->transport == &transport ? as_channel(client) : NULL;
 }
 
-/* --- what it is told --- */
+/* --- messages --- */
 
-/* A message of ours, which is done with then; `name` is the Server-Sent Event's. */
+/* Sends a message and frees it; `name` is the event name in Server-Sent Events. */
 static void say(struct channel *channel, const char *name, struct buffer *json)
 {
     struct buffer frame = BUFFER_INIT;
 
-    if (channel->request.dialect) { /* none has such messages */
+    if (channel->request.dialect) { /* no dialect has such messages */
         buffer_done(json);
         return;
     }
     if (channel_is_opened(channel) && json->size > 0) {
-        json->size--; /* the closing brace */
+        json->size--; /* removes the closing brace */
         buffer_append_slice(json, channel->client.tail);
         buffer_append_char(json, '}');
     }
@@ -121,7 +123,7 @@ static void say(struct channel *channel, const char *name, struct buffer *json)
     buffer_done(json);
 }
 
-/* The cursor behind which it begins. Behind a time means: from that time on. */
+/* The cursor after which it begins. For a time: the last id before that time. */
 static struct sl_cursor beginning_of(const struct channel *channel)
 {
     switch (channel->request.since) {
@@ -133,8 +135,8 @@ static struct sl_cursor beginning_of(const struct channel *channel)
     }
 }
 
-/* Where it was is not known: all that has happened may have been missed, up to the newest event.
- * Where that is depends on the clock of Redis, and not on ours. */
+/* The client's position is unknown: everything up to the newest event may have been missed. The
+ * newest id depends on the clock of Redis, not on ours. */
 static void say_gap_to_head(struct channel *channel)
 {
     uint64_t head = deliver_cursor(deliver_of(channel)).id;
@@ -149,8 +151,8 @@ static void say_gap_to_head(struct channel *channel)
     say(channel, "gap", &json);
 }
 
-/* Where a stream begins that was asked for without a cursor. An EventSource that loses it before
- * the first event comes back with this, and misses nothing. */
+/* Sends the position at which a stream without a cursor begins. An EventSource that loses the
+ * connection before the first event resumes with it and misses nothing. */
 static void say_beginning(struct channel *channel)
 {
     const struct sl_cursor cursor = beginning_of(channel);
@@ -258,7 +260,7 @@ void channel_say_token_expiring(struct channel *channel, uint64_t left_ms)
     say(channel, "warning", &json);
 }
 
-/* Over HTTP; how a WebSocket ends is said by its code. */
+/* Over HTTP only; a WebSocket's close code contains the reason. */
 static void say_farewell(struct channel *channel)
 {
     const struct dialect *dialect = channel->request.dialect;
@@ -285,7 +287,7 @@ void channel_say_disconnect(struct channel *channel, uint32_t retry_ms)
     say(channel, "disconnect", &json);
 }
 
-/* --- it comes --- */
+/* --- beginning --- */
 
 void channel_init(struct channel *channel, struct stream *stream,
                   const struct stream_request *request, const struct filter_share *filters)
@@ -318,7 +320,7 @@ int channel_set_name(struct channel *channel, struct sl_slice name, struct sl_sl
     return channel->name && (!tail.data || channel->client.tail.data) ? 0 : -ENOMEM;
 }
 
-/* Many may have the same filter: it is kept once. */
+/* Equal filters of many clients are stored once. */
 static int join_filter(struct channel *channel)
 {
     struct stream_request *request = &channel->request;
@@ -333,8 +335,8 @@ static int join_filter(struct channel *channel)
     return 0;
 }
 
-/* That of a WebSocket in a dialect, which has neither filters nor messages of its own: it is
- * nowhere in delivery, and counts as served. */
+/* The connection of a WebSocket in a dialect has no filters or messages of its own. It does not
+ * join delivery, and counts as having been sent everything. */
 static bool is_bare(const struct stream_request *request)
 {
     return request->stream == STREAM_MANY && request->dialect &&
@@ -372,7 +374,7 @@ int channel_join(struct channel *channel)
     return -EINVAL;
 }
 
-/* Then deletions are what it asks for. */
+/* Then it asks only for deletions. */
 static bool takes_no_posts(const struct stream_request *request)
 {
     return request->stream != STREAM_MANY && !(request->types & 1u << SL_EVENT_POST);
@@ -392,9 +394,9 @@ int channel_resume(struct channel *channel)
     return deliver_resume(deliver, &channel->client, &request->since_cursor);
 }
 
-/* --- where it is --- */
+/* --- position --- */
 
-/* While nothing has been logged it is before everything, by the lowest id that is taken for one. */
+/* Before the first event of the log it is the lowest valid id. */
 struct sl_cursor channel_cursor(const struct channel *channel)
 {
     struct sl_cursor cursor = deliver_client_cursor(deliver_of(channel), &channel->client);
@@ -418,7 +420,7 @@ uint64_t channel_until_left_ms(const struct channel *channel)
     return is_told && deliver_client_is_served(&channel->client) ? 0 : UNTIL_RETRY_MS;
 }
 
-/* --- it goes --- */
+/* --- end --- */
 
 void channel_suspend(struct channel *channel, enum disconnect_reason reason)
 {
@@ -429,7 +431,7 @@ void channel_suspend(struct channel *channel, enum disconnect_reason reason)
     channel->disconnect_cursor = channel_cursor(channel);
     if (reason == DISCONNECT_COMPLETE)
         sl_cursor_move(&channel->disconnect_cursor, channel->request.until);
-    deliver_suspend(&channel->client); /* nothing may go beyond this cursor */
+    deliver_suspend(&channel->client); /* nothing after this cursor may be sent */
 }
 
 void channel_evict(struct channel *channel, enum disconnect_reason reason)
@@ -442,7 +444,7 @@ void channel_evict(struct channel *channel, enum disconnect_reason reason)
     if (channel_is_opened(channel) && !channel->request.dialect) {
         turn_schedule(stream->streams->settings.turn, &stream->turn_end);
     } else {
-        channel_suspend(&stream->own, reason); /* no dialect says that a stream has ended */
+        channel_suspend(&stream->own, reason); /* dialects do not announce this */
         stream_end(stream, STREAM_EVICTED);
     }
 }

@@ -1,9 +1,11 @@
-/* gateway/streams/channel.h - inside streams: what is sent on a connection for one request.
+/* gateway/streams/channel.h - internal to streams: what is sent on a connection because of one
+ * request.
  *
- * A stream has a channel of its own, that of the request which began its connection; and on
- * /v1/stream those that its client has opened by a name, which every message of them ends with. A
- * channel is a client of delivery, and so has a place of its own in what happens; what it is sent
- * goes out by the stream's wire, in order with all else. */
+ * Each stream has a channel of its own, for the request that began the connection. On /v1/stream
+ * and in dialects the client can open more streams on the connection; each is a channel with a
+ * name, which is a member of all its messages. A channel is a client of delivery and so has its own
+ * position in the events; its data is sent through the stream's wire, in order with everything
+ * else. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,75 +23,74 @@ struct rule_set;
 struct stream;
 
 struct channel {
-    struct client client; /* of delivery; first, see channel_of() */
+    struct client client; /* of delivery; must be the first member, see channel_of() */
     struct stream *stream;
     struct list_node node;         /* in stream->channels */
-    struct stream_request request; /* its filter is NULL once it has left delivery */
-    struct rule_set
-        *rules;       /* if it takes rules; NULL once it has left delivery, which frees them */
-    char *name;       /* by which it was opened, and ... */
-    size_t name_size; /* ... its bytes; NULL: the stream's own */
-    struct filter_share filters; /* what they cost */
+    struct stream_request request; /* its filter is NULL after leaving delivery */
+    struct rule_set *rules; /* if it accepts rules; NULL after leaving delivery, which frees them */
+    char *name;             /* name of an opened stream, of ... */
+    size_t name_size;       /* ... this many bytes; NULL: the stream's own channel */
+    struct filter_share filters; /* the memory of its filters */
     struct user_questions user_questions;
-    uint64_t opened_ms; /* clock of the loop */
+    uint64_t opened_ms; /* time of the loop's clock */
     bool is_evicted;
     uint8_t disconnect_reason; /* enum disconnect_reason, if `is_evicted` */
     struct sl_cursor disconnect_cursor;
-    uint64_t added[USE_SUMS]; /* of what it has been sent, to what its subject has used */
-    size_t left_filters; /* how many it had when it left delivery, and of how many bytes of text */
+    uint64_t added[USE_SUMS]; /* what has been added to the subject's use so far */
+    size_t left_filters;      /* filters when it left delivery, and their bytes of text */
     size_t left_filter_bytes;
 };
 
-/* NULL: the client is on no stream. */
+/* NULL: the client does not belong to a stream. */
 struct channel *channel_of(const struct client *client);
 
 static inline bool channel_is_opened(const struct channel *channel)
 {
     return channel->name != NULL;
 }
-/* By which it was opened; absent: the stream's own. */
+/* The name of an opened stream; absent: the stream's own channel. */
 static inline struct sl_slice channel_name(const struct channel *channel)
 {
     return sl_slice(channel->name, channel->name_size);
 }
 
-/* `request` and `filters` are the channel's from now on. */
+/* Takes over `request` and `filters`. */
 void channel_init(struct channel *channel, struct stream *stream,
                   const struct stream_request *request, const struct filter_share *filters);
-/* It is opened, by this name; `tail` (absent: nothing) goes before the closing brace of all that it
- * is sent. 0; -ENOMEM. */
+/* Makes it an opened stream with this name. `tail` (absent: nothing) is inserted before the closing
+ * brace of everything that it sends. 0; -ENOMEM. */
 int channel_set_name(struct channel *channel, struct sl_slice name, struct sl_slice tail);
-void channel_done(struct channel *channel); /* it has left delivery */
+void channel_done(struct channel *channel); /* after it has left delivery */
 
-/* It begins by these, in this order: it joins delivery, is told what comes before the first event,
- * and goes on from where it asked to begin. 0; -ENOMEM. */
+/* To be called in this order: joins delivery; sends the messages that precede the first event;
+ * starts sending at the position that was requested. 0; -ENOMEM. */
 int channel_join(struct channel *channel);
 void channel_say_first(struct channel *channel);
-/* What its filter may not have meant, to be told once: NULL to who comes back with a cursor, and
- * was told. The caller's; what Redis has to say of it is told later. */
+/* Warnings about its filter, which are sent once: NULL for a client that resumes with a cursor,
+ * because it has had them. The caller frees them. Warnings that need Redis follow later. */
 struct sl_filter_warnings *channel_take_warnings(struct channel *channel);
 int channel_resume(struct channel *channel);
 
-/* Where the client would go on. While nothing has been logged it is before everything, by the
- * lowest id that is taken for one. */
+/* Where the client would resume. Before the first event of the log it is the lowest valid id. */
 struct sl_cursor channel_cursor(const struct channel *channel);
-/* {"type":"cursor"}. */
+/* Sends {"type":"cursor"}. */
 void channel_say_cursor(struct channel *channel);
-/* Until what happened up to its `until` has arrived, and been sent. UINT64_MAX: there is none, or
- * it catches up, and comes to its end by itself. */
+/* The time until everything up to its `until` has arrived and has been sent. UINT64_MAX: there is
+ * no `until`, or the client catches up, which ends by itself. */
 uint64_t channel_until_left_ms(const struct channel *channel);
 
-/* It is sent nothing any more, and its cursor is taken down now. The first reason wins. */
+/* Sends nothing from now on, and records its cursor. The first reason counts. */
 void channel_suspend(struct channel *channel, enum disconnect_reason reason);
-/* And at the end of the turn it ends with a message that says why; with the stream's own channel
- * the stream does. */
+/* Also ends it, at the end of the turn, with a message that contains the reason. The stream's own
+ * channel ends the stream. */
 void channel_evict(struct channel *channel, enum disconnect_reason reason);
-/* {"type":"warning","code":"token_expiring"}: so long until the token ends it. */
+/* Sends {"type":"warning","code":"token_expiring"}; `left_ms` is the time until the token ends the
+ * stream. */
 void channel_say_token_expiring(struct channel *channel, uint64_t left_ms);
-/* The message. `retry_ms`: if the reason invites to come back. */
+/* Sends that message. `retry_ms`: when to reconnect, if the reason permits that. */
 void channel_say_disconnect(struct channel *channel, uint32_t retry_ms);
-/* Nothing is owed to it any more. Delivery's rules go with their last client. */
+/* Drops what it has not been sent. Delivery frees its rules with the last client that uses them. */
 void channel_leave_delivery(struct channel *channel);
-/* One line for its whole life: who, how, what for (by size: what was asked for is the client's
- * affair), how long, how much, why it ended. */
+/* Logs one line about its whole life: client, transport, size of the filters (their texts are
+ * private), duration, amount, and the reason of its end. */
 void channel_log_end(const struct channel *channel, const char *why);

@@ -1,10 +1,9 @@
-/* connection_request.c - what is asked over HTTP about connections, until all workers have
- * answered.
+/* connection_request.c - HTTP requests about connections, until all workers have answered.
  *
- * A table says which operation a method on a path is, and which scopes it takes; then one question
- * goes to all workers, or to the one that an id names (access/control_channel.h). Bounds: a subject
- * has SUBJECT_REQUESTS_MAX under way on a worker, all together have CONTROL_QUESTIONS_MAX; each is
- * over within CONTROL_ANSWER_MS. */
+ * A table maps paths and methods to operations and their scopes. Then one question is sent to all
+ * workers, or to the one in the id (access/control_channel.h). Limits: a subject may have
+ * SUBJECT_REQUESTS_MAX requests in progress on a worker, all subjects together
+ * CONTROL_QUESTIONS_MAX; each ends within CONTROL_ANSWER_MS. */
 #include "gateway/streams/connections.h"
 
 #include <errno.h>
@@ -24,7 +23,7 @@ enum { SUBJECT_REQUESTS_MAX = 4 };
 
 #define ROOT "/v1/connections"
 
-/* What a path is about. */
+/* The kinds of paths. */
 enum place { PLACE_ALL, PLACE_ONE, PLACE_TOKEN, PLACE_NONE };
 
 struct connection_request {
@@ -32,10 +31,10 @@ struct connection_request {
     struct http_connection *connection;
     struct list_node node; /* in streams->connection_requests */
     struct control_question question;
-    struct control_wait *wait; /* NULL: it is not waited for */
+    struct control_wait *wait; /* NULL: not waiting for an answer */
     enum place place;
     bool is_admin;
-    char holder[TOKEN_SUBJECT_SIZE]; /* who asks */
+    char holder[TOKEN_SUBJECT_SIZE]; /* that asks */
     char subject[TOKEN_SUBJECT_SIZE];
 };
 
@@ -43,7 +42,7 @@ struct connection_request {
 
 static enum place read_path(struct sl_slice path, struct sl_slice *ret_id)
 {
-    const size_t before_id = sizeof(ROOT) /* and the slash */, id = CONNECTION_ID_SIZE - 1;
+    const size_t before_id = sizeof(ROOT) /* with the slash */, id = CONNECTION_ID_SIZE - 1;
 
     *ret_id = SL_SLICE_NONE;
     if (sl_slice_is(path, ROOT))
@@ -71,7 +70,7 @@ const char *connections_allow(struct sl_slice path)
     return methods[read_path(path, &id)];
 }
 
-/* false: the path does not take the method. */
+/* false: the path does not permit the method. */
 static bool choose_operation(enum place place, enum http_method method,
                              enum control_operation *ret_operation)
 {
@@ -83,7 +82,7 @@ static bool choose_operation(enum place place, enum http_method method,
     return method == HTTP_DELETE || method == HTTP_GET || method == HTTP_HEAD;
 }
 
-/* --- who may ------------------------------------------------------------------------------- */
+/* --- scopes -------------------------------------------------------------------------------- */
 
 static int refuse_scope(const char *message, struct http_refusal *refusal)
 {
@@ -92,8 +91,8 @@ static int refuse_scope(const char *message, struct http_refusal *refusal)
     return -EPROTO;
 }
 
-/* One's own connections take `read` or `write` to be seen, and `write` to be ended. Whose token may
- * take the place of another is looked at where that is. */
+/* Listing one's own connections needs `read` or `write`, ending them `write`. The scope of a
+ * renewal is checked by the worker that has the connection. */
 static int check_scope(const struct token *token, enum control_operation operation,
                        struct http_refusal *refusal)
 {
@@ -121,7 +120,7 @@ static int refuse_subject(struct http_refusal *refusal)
                        TOKEN_SUBJECT_SIZE - 1);
 }
 
-/* Of whom, and from where on. */
+/* Reads the subject, and the id after which a list begins. */
 static int read_parameters(const struct sl_slice *values, const struct token *token,
                            struct control_question *question, struct http_refusal *refusal)
 {
@@ -252,7 +251,7 @@ static void refuse_for_silence(struct http_connection *connection)
     http_answer_refusal(connection, &refusal);
 }
 
-/* --- from the question to the answer ------------------------------------------------------- */
+/* --- processing ---------------------------------------------------------------------------- */
 
 static void request_free(struct connection_request *request)
 {
@@ -268,7 +267,7 @@ static void on_abandoned(void *owner)
     request_free(request);
 }
 
-/* An administrator has ended connections, whosever they were. */
+/* An administrator has ended connections, of any subject. */
 static void audit_end(const struct connection_request *request, const struct control_answer *answer)
 {
     struct audit_log *audit = request->streams->settings.audit;
@@ -290,7 +289,7 @@ static void audit_end(const struct connection_request *request, const struct con
     audit_end_take(audit, &json);
 }
 
-/* The worker that has the connection writes a line when it takes the token. */
+/* If a token is accepted, the worker that has the connection writes the line. */
 static void audit_token_refused(const struct connection_request *request, const char *code)
 {
     struct audit_log *audit = request->streams->settings.audit;
@@ -354,7 +353,7 @@ static void refuse_for_room(struct http_connection *connection, int r)
     http_answer_refusal(connection, &refusal);
 }
 
-/* It is answered, at once or later. -ENOMEM: it is not. */
+/* 0: the request is or will be answered; -ENOMEM: it is not. */
 static int ask(struct streams *streams, struct http_connection *connection, enum place place,
                const struct token *token, const struct control_question *question)
 {

@@ -1,8 +1,8 @@
-/* connections.c - the connections of this worker, for those of all gateways who ask.
+/* connections.c - answers questions about the connections of this worker.
  *
- * A question is answered in one walk over all streams, some 0.1 us each; nothing is kept for it.
- * How often it can be asked is bounded where it is asked (connection_request.c). An id names its
- * slot, and costs no walk. */
+ * A question is answered by one walk over all streams, at about 0.1 us each; nothing is stored for
+ * it. The asking side limits the number of questions (connection_request.c). An id contains the
+ * index of its stream, so no walk is needed for it. */
 #include "gateway/streams/connections.h"
 
 #include <arpa/inet.h>
@@ -17,7 +17,7 @@
 #include "gateway/streams/renewal.h"
 #include "gateway/streams/stream.h"
 
-/* --- one of them --- */
+/* --- a connection --- */
 
 static uint64_t lag_ms(const struct channel *channel, uint64_t now_ms)
 {
@@ -78,7 +78,7 @@ static void describe(const struct stream *stream, struct control_row *ret_row)
     add_channel(LIST_OWNER(node, struct channel, node), now_ms, ret_row);
 }
 
-/* --- those that are asked for --- */
+/* --- questions --- */
 
 static bool is_asked_for(const struct stream *stream, const struct control_question *question)
 {
@@ -87,7 +87,7 @@ static bool is_asked_for(const struct stream *stream, const struct control_quest
             strcmp(stream->own.request.token.holder, question->holder) == 0);
 }
 
-/* NULL: there is none, or it is not of whom the question is about. */
+/* NULL: there is none, or the question is about another subject. */
 static struct stream *find(const struct streams *streams, const struct control_question *question)
 {
     uint32_t slot = connection_id_slot(question->id);
@@ -100,7 +100,8 @@ static struct stream *find(const struct streams *streams, const struct control_q
     return stream;
 }
 
-/* To describe one costs more than to look at it: only who will stay on the page is. */
+/* Describing a stream costs more than looking at it, so only those that will stay on the page are
+ * described. */
 static void list(const struct stream *stream, const struct control_question *question,
                  struct control_answer *answer)
 {
@@ -129,7 +130,7 @@ static void apply(struct stream *stream, const struct control_question *question
     case CONTROL_RENEW:
         answer->result = stream_renew(stream, &question->token);
         break;
-    case CONTROL_RULES: /* they are not asked one by one */
+    case CONTROL_RULES: /* handled by the caller */
     case CONTROL_OPERATION_COUNT:
         break;
     }
@@ -141,10 +142,10 @@ void connections_answer(void *owner, const struct control_question *question,
     struct streams *streams = owner;
 
     if (question->operation == CONTROL_LIST && control_answer_make_room(ret_answer) < 0)
-        ret_answer->workers = UINT16_MAX; /* never all of them: not complete */
+        ret_answer->workers = UINT16_MAX; /* more than exist: incomplete */
     if (question->operation == CONTROL_RULES) {
         ret_answer->result = CONTROL_DONE;
-        ret_answer->matched = kept_rules_reach(streams, question->holder, question->version);
+        ret_answer->matched = kept_rules_notify(streams, question->holder, question->version);
         return;
     }
     if (question->id[0]) {

@@ -1,5 +1,5 @@
-/* gateway/streams/connections.h - inside streams: what other workers ask of ours, and what is asked
- * over HTTP of the connections of all.
+/* gateway/streams/connections.h - internal to streams: the list of connections. Answers the
+ * questions of other workers about ours, and HTTP requests about the connections of all workers.
  *
  *     GET    /v1/connections?sub=...&after=...
  *     DELETE /v1/connections?sub=...
@@ -16,12 +16,12 @@
 
 /* --- connections.c --- */
 
-/* Answers for this worker; a control_asked_fn. */
+/* The answer of this worker; a control_asked_fn. */
 void connections_answer(void *streams, const struct control_question *question,
                         struct control_answer *ret_answer);
 
 /* --- connection_request.c --- */
 
-/* The methods of a path that is about connections; NULL: it is not. What is asked on it goes to
- * streams_connections(). */
+/* The methods of a path about connections, in the form of `Allow`; NULL: not such a path. Requests
+ * for these paths go to streams_connections(). */
 const char *connections_allow(struct sl_slice path);

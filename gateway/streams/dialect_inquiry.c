@@ -1,9 +1,9 @@
-/* dialect_inquiry.c - questions to all workers, one after the other, until there is an answer.
+/* dialect_inquiry.c - asks all workers one question after the other until the response is complete.
  *
- * A list is read by pages, and those that are to end are ended one by one, page after page, or all
- * by one question. Each question takes CONTROL_ANSWER_MS at most; a subject has INQUIRIES_MAX of
- * these under way on a worker. Of those that have ended, the first DIALECT_CONNECTIONS_MAX are
- * told; all are counted. */
+ * A list is read page by page. Connections to be ended are ended one by one, page after page, or
+ * all with one question. Each question takes at most CONTROL_ANSWER_MS, and a subject may have
+ * INQUIRIES_MAX requests of this kind in progress on a worker. All ended connections are counted,
+ * and the first DIALECT_CONNECTIONS_MAX of them are described. */
 #include "gateway/streams/dialect_inquiry.h"
 
 #include <errno.h>
@@ -31,14 +31,14 @@ struct inquiry {
     char holder[TOKEN_SUBJECT_SIZE];
     struct dialect_inquiry asked;
     struct control_question question;
-    struct control_wait *wait; /* NULL: it is not waited for */
-    bool is_asking;            /* an answer may come before ask() returns */
+    struct control_wait *wait; /* NULL: not waiting for an answer */
+    bool is_asking;            /* an answer may arrive before run() returns */
     bool is_answered;
     bool is_read; /* there are no more pages */
     char after[CONNECTION_ID_SIZE];
-    char ids[CONTROL_ROWS_MAX][CONNECTION_ID_SIZE]; /* that are to end */
+    char ids[CONTROL_ROWS_MAX][CONNECTION_ID_SIZE]; /* to be ended */
     unsigned id_count, next_id;
-    struct control_row rows[DIALECT_CONNECTIONS_MAX]; /* that are told */
+    struct control_row rows[DIALECT_CONNECTIONS_MAX]; /* to be described */
     struct dialect_connection told[DIALECT_CONNECTIONS_MAX];
     struct dialect_findings findings;
 };
@@ -57,7 +57,7 @@ static void on_abandoned(void *owner)
     inquiry_free(inquiry);
 }
 
-/* --- what is found --------------------------------------------------------------------------- */
+/* --- findings -------------------------------------------------------------------------------- */
 
 static void tell(struct inquiry *inquiry, const struct control_row *row, bool is_ended)
 {
@@ -86,8 +86,8 @@ static void tell_end(struct inquiry *inquiry, bool is_ended)
     tell(inquiry, &row, is_ended);
 }
 
-/* What is the id of none needs no question. */
-static void pass_by_bad_ids(struct inquiry *inquiry)
+/* Skips texts that cannot be ids. */
+static void skip_bad_ids(struct inquiry *inquiry)
 {
     while (inquiry->next_id < inquiry->id_count &&
            !connection_id_is_valid(sl_slice_str(inquiry->ids[inquiry->next_id])))
@@ -133,7 +133,7 @@ static void take(struct inquiry *inquiry, const struct control_answer *answer, b
     }
 }
 
-/* --- what comes next ------------------------------------------------------------------------- */
+/* --- the next question ----------------------------------------------------------------------- */
 
 static bool ask_for(struct inquiry *inquiry, enum control_operation operation, const char *id)
 {
@@ -148,10 +148,10 @@ static bool ask_for(struct inquiry *inquiry, enum control_operation operation, c
     return true;
 }
 
-/* false: it is done. */
+/* false: no question is left. */
 static bool next_question(struct inquiry *inquiry)
 {
-    pass_by_bad_ids(inquiry);
+    skip_bad_ids(inquiry);
     if (inquiry->next_id < inquiry->id_count)
         return ask_for(inquiry, CONTROL_END, inquiry->ids[inquiry->next_id]);
     if (inquiry->is_read)
@@ -161,7 +161,7 @@ static bool next_question(struct inquiry *inquiry)
     return ask_for(inquiry, CONTROL_LIST, NULL);
 }
 
-/* --- from question to question --------------------------------------------------------------- */
+/* --- asking ---------------------------------------------------------------------------------- */
 
 static void refuse(struct inquiry *inquiry, int r)
 {
@@ -203,7 +203,7 @@ static void on_answered(void *owner, const struct control_answer *answer, bool i
         run(inquiry);
 }
 
-/* Ends when an answer is waited for, or with the inquiry. */
+/* Returns when it waits for an answer, or when the inquiry has ended. */
 static void run(struct inquiry *inquiry)
 {
     while (next_question(inquiry)) {
@@ -228,7 +228,7 @@ static void run(struct inquiry *inquiry)
     finish(inquiry);
 }
 
-/* --- it begins ------------------------------------------------------------------------------- */
+/* --- the request ----------------------------------------------------------------------------- */
 
 static int check_scope(const struct token *token, bool ends, struct http_refusal *refusal)
 {

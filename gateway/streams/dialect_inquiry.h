@@ -1,5 +1,5 @@
-/* gateway/streams/dialect_inquiry.h - one's own connections, listed and ended in the words of a
- * dialect.
+/* gateway/streams/dialect_inquiry.h - lists and ends the connections of a token's subject, in the
+ * format of a dialect.
  *
  * All workers of all gateways are asked, as for /v1/connections (connections.h), and the same
  * scopes are needed. */
@@ -10,13 +10,13 @@
 
 struct streams;
 
-/* Says what is refused when the request is gone. */
+/* Sends a refusal after the request itself has been freed. */
 typedef void (*dialect_refuse_late_fn)(struct http_connection *connection,
                                        const struct dialect *dialect,
                                        const struct http_refusal *refusal);
 
-/* A request for a route with `connections` is answered, perhaps later. -EPROTO: it is not,
- * *refusal. */
+/* Processes a request for a route with `connections`. 0: it has been answered, or will be; -EPROTO:
+ * respond with *refusal. */
 int dialect_inquiry_begin(struct streams *streams, struct http_connection *connection,
                           const struct dialect *dialect, const struct dialect_route *route,
                           const struct http_head *head, dialect_refuse_late_fn refuse_late,

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/hash_map.h"
 
-/* Whom streams are counted for; is there while one of them has a share. */
+/* The sum of a holder's shares; exists while there is one. */
 struct filter_holder {
     size_t bytes;
     size_t name_size;

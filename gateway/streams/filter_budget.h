@@ -1,8 +1,7 @@
-/* gateway/streams/filter_budget.h - what the filters of a worker's streams may cost of memory, all
- * together and for one holder.
+/* gateway/streams/filter_budget.h - limits the memory of the filters of a worker, for each holder.
  *
- * Costs are bytes as sl_filter_index_cost() tells them: at least the truth. What is held for all
- * the index knows, where equal filters are one; a holder pays for each of its own. */
+ * Costs are in bytes as sl_filter_index_cost() estimates them, which is never too low. Each holder
+ * pays for all its own filters, although the index stores equal filters once. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,18 +11,17 @@
 
 struct filter_budget;
 
-/* What a stream has taken of it; starts as {0}. */
+/* The part that a stream uses; initialize it with {0}. */
 struct filter_share {
-    struct filter_holder *holder; /* NULL: it has taken nothing */
+    struct filter_holder *holder; /* NULL: it uses nothing */
     size_t bytes;
 };
 
 /* NULL: out of memory. */
 struct filter_budget *filter_budget_new(void);
-void filter_budget_free(struct filter_budget *budget); /* nobody holds a share any more */
+void filter_budget_free(struct filter_budget *budget); /* after all shares are 0 */
 
-/* From now on `share` is `bytes`, of which its holder may have `max_bytes` in all, on this worker.
- * 0; -EDQUOT: it would have more, and nothing has changed; -ENOMEM. Less than it was always goes.
- */
+/* Sets the bytes that `share` uses; a holder may use `max_bytes` in total on this worker. Lowering
+ * always succeeds. 0; -EDQUOT: it would be too much, and nothing has changed; -ENOMEM. */
 int filter_budget_set(struct filter_budget *budget, struct sl_slice holder, size_t bytes,
                       size_t max_bytes, struct filter_share *share);

@@ -1,7 +1,7 @@
-/* filter_estimate.c - an estimate, and what draws its events, as a late answer.
+/* filter_estimate.c - an estimate and the events drawn for it, as a late answer.
  *
- * It costs no filter of the subject's share: its index is its own, and goes with the answer. How
- * many there are at a time is bounded for a subject and for the worker. */
+ * It does not count as a filter of the subject: it has an index of its own, which is freed with the
+ * answer. The number of estimates in progress is limited for a subject and for the worker. */
 #include "gateway/streams/filter_estimate.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "gateway/streams/late_answer.h"
 
 struct filter_estimate {
-    struct late_answer answer; /* first */
+    struct late_answer answer; /* must be the first member */
     struct estimate_request request;
     struct estimate *estimate;
     struct drawing *drawing;

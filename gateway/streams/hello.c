@@ -1,8 +1,9 @@
-/* hello.c - the first message of a stream that was asked for it: what the server has understood.
+/* hello.c - the first message of a stream that asked for it: how the server has understood the
+ * request.
  *
- * A filter that matches nothing cannot be told from one that means something else, until it is said
- * in words. These are made once for a stream, of what was compiled, and are bounded however large
- * the filter is. */
+ * A filter that matches nothing looks like a filter that means something else than its author
+ * thinks, so the message describes it in words. They are made once for a stream, from the compiled
+ * filter, and their length is limited. */
 #include <inttypes.h>
 
 #include "base/json_text.h"

@@ -1,9 +1,10 @@
-/* kept_reading.c - when rules have changed, they are read once for all streams of their subject.
+/* kept_reading.c - reads changed rules once for all streams of their subject.
  *
- * Who changes them tells all workers, by the control channel, which version they are of now, and
- * asks again until nobody has an older one. What is missed there, a stream finds out by itself: it
- * looks at the version every CHECK_PARTS seconds. Bounds: one reading for a subject at a time; in a
- * turn streams follow for FOLLOW_US and one more, and for the others they are read again. */
+ * The worker that changes rules sends their new version to all workers through the control channel,
+ * and repeats this until no stream has an older one. If a stream misses that, it finds out itself,
+ * because it checks the version every CHECK_PARTS seconds. Limits: one reading for a subject at a
+ * time. In a turn, streams are updated for FOLLOW_US plus one stream; for the others the rules are
+ * read again. */
 #include <errno.h>
 #include <string.h>
 
@@ -17,7 +18,7 @@ enum { CHECK_PARTS = 5, FOLLOW_US = 2000 };
 struct kept_reading {
     struct streams *streams;
     struct list_node node; /* in streams->kept_readings */
-    bool again;            /* they have changed since it was asked */
+    bool again;            /* they have changed since the request was sent */
     char holder[TOKEN_SUBJECT_SIZE];
 };
 
@@ -34,7 +35,7 @@ static bool is_of(const struct stream *stream, const char *holder)
     return stream_goes_on(stream) && strcmp(stream_token(stream)->holder, holder) == 0;
 }
 
-/* Whether there are streams that have still to follow. */
+/* Updates streams. true: some are left. */
 static bool follow(const struct kept_reading *reading, const struct subject_rules *rules)
 {
     const uint64_t begun_us = clock_monotonic_us();
@@ -54,7 +55,7 @@ static bool follow(const struct kept_reading *reading, const struct subject_rule
 
 static void ask(struct kept_reading *reading);
 
-/* Without an answer, they are asked for again when they are looked at. */
+/* If Redis does not answer, the next check reads them again. */
 static void on_rules(void *owner, int r, struct subject_rules *rules, const char *why)
 {
     struct kept_reading *reading = owner;
@@ -112,7 +113,7 @@ static uint64_t tell_waits(struct streams *streams, const char *holder, uint64_t
     return waiting;
 }
 
-uint64_t kept_rules_reach(struct streams *streams, const char *holder, uint64_t version)
+uint64_t kept_rules_notify(struct streams *streams, const char *holder, uint64_t version)
 {
     uint64_t older = 0;
 
@@ -127,11 +128,11 @@ uint64_t kept_rules_reach(struct streams *streams, const char *holder, uint64_t 
     return older + tell_waits(streams, holder, version);
 }
 
-/* --- looking --- */
+/* --- checking the version --- */
 
 struct look {
     struct streams *streams;
-    admission_ticket ticket; /* of the stream, which may have ended meanwhile */
+    admission_ticket ticket; /* of the stream, which may have ended since */
     char connection_id[CONNECTION_ID_SIZE];
 };
 

@@ -1,8 +1,9 @@
-/* kept_rules.c - a stream's named filters, made the same as what its subject keeps.
+/* kept_rules.c - makes a stream's named filters equal to the kept rules of its subject.
  *
- * Rules never change, they come and go; and ids rise. So what is new has an id above all that were
- * there, and what has gone is found by one walk over two lists in order. What is new comes before
- * what is old goes: a rule that was deleted and added again matches on without a hole. */
+ * Rules never change, they are only added and removed, and ids ascend. So new rules have ids above
+ * all earlier ones, and one walk over two sorted lists finds the removed ones. Rules are added
+ * before others are removed, so a rule that was removed and added again matches without
+ * interruption. */
 #include "gateway/streams/kept_rules.h"
 
 #include <errno.h>
@@ -25,7 +26,7 @@ void ready_rules_done(struct ready_rules *ready)
     *ready = (struct ready_rules){.count = 0};
 }
 
-/* The first with an id above that. */
+/* The index of the first rule with an id above `id`. */
 static size_t first_above(const struct subject_rules *rules, uint64_t id)
 {
     size_t first = rules->count;
@@ -35,7 +36,7 @@ static size_t first_above(const struct subject_rules *rules, uint64_t id)
     return first;
 }
 
-/* What they cost together is in *cost. */
+/* Sets *cost to the sum for all filters. */
 static int read_filters(struct streams *streams, const struct stream_request *request,
                         const struct subject_rules *rules, bool is_strict,
                         struct ready_rules *ready, size_t *cost, struct http_refusal *refusal)
@@ -93,7 +94,7 @@ static int put_new(struct stream *stream, const struct subject_rules *rules,
 
         if (!ready->filters[i])
             continue;
-        /* Some clients take a rule without a tag for an error. */
+        /* Some clients treat a rule without a tag as an error. */
         if (rule_set_put(stream->own.rules, name, sl_slice_str(rule->tag ? rule->tag : ""),
                          ready->filters[i]) < 0)
             return -ENOMEM;
@@ -161,11 +162,11 @@ void kept_rules_follow(struct stream *stream, const struct subject_rules *rules)
 
     if (!stream_goes_on(stream) || kept->version == rules->version)
         return;
-    deliver_client_flush(&stream->own.client); /* matched by the rules until now */
+    deliver_client_flush(&stream->own.client); /* they were matched by the old rules */
     r = ready_rules_read(stream->streams, &stream->own.request, rules, last, false,
                          &stream->own.filters, &ready, &refusal);
     if (r < 0) {
-        /* It comes back, and is told what is wrong. */
+        /* The client reconnects, and then is told what is wrong. */
         stream_evict(stream, r == -EPROTO ? DISCONNECT_BUSY : DISCONNECT_INTERNAL);
         return;
     }

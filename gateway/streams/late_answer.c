@@ -1,7 +1,7 @@
-/* late_answer.c - a list of all that are worked on, and one look at each every now and then.
+/* late_answer.c - the list of answers in progress.
  *
- * Who is at the end, or cannot go on, says so from anywhere; the answer is sent, and the memory
- * freed, at the end of that turn, so that nothing goes from under those who walk over clients. */
+ * late_answer_end() may be called from anywhere. The answer is sent and its memory freed at the end
+ * of that turn, so that nothing is freed during a walk over clients. */
 #include "gateway/streams/late_answer.h"
 
 #include <errno.h>

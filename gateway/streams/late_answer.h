@@ -1,8 +1,8 @@
-/* gateway/streams/late_answer.h - inside streams: an answer that takes reading of what has passed.
+/* gateway/streams/late_answer.h - internal to streams: answers that need the events of the past.
  *
- * So many of a kind are worked on at a time, for a subject and for all. Who gets no further for
- * LATE_ANSWER_STALL_MS, since Redis does not answer for instance, is told so, and so are all when
- * the server loses Redis. */
+ * The number of answers of a kind in progress is limited, for a subject and for the worker. An
+ * answer that makes no progress for LATE_ANSWER_STALL_MS, for example because Redis does not
+ * answer, is refused; so are all when the server loses Redis. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,13 +18,13 @@ enum { LATE_ANSWER_STALL_MS = 5000 };
 struct late_answer;
 
 struct late_answer_kind {
-    const char *code, *what;  /* of the refusal when there are too many: code, and "estimates" */
-    unsigned per_holder, max; /* at a time, on a worker */
-    /* The body. 0; a negative errno: it cannot be had. */
+    const char *code, *what;  /* of the refusal if there are too many */
+    unsigned per_holder, max; /* in progress, on a worker */
+    /* Prints the body. 0; a negative errno: not possible. */
     int (*print)(struct late_answer *answer, struct buffer *ret_json);
-    /* It is answered, or nobody waits for it any more. */
+    /* The answer was sent, or the client has left: frees it. */
     void (*done)(struct late_answer *answer);
-    /* Any number that changes as long as it gets on. */
+    /* Any number that changes as long as there is progress. */
     uint64_t (*progress)(const struct late_answer *answer);
 };
 
@@ -32,27 +32,29 @@ struct late_answer {
     const struct late_answer_kind *kind;
     struct streams *streams;
     struct http_connection *connection;
-    const char *holder; /* of the token */
+    const char *holder; /* the token's subject */
     struct turn_task turn_end;
-    struct list_node node; /* of streams */
+    struct list_node node; /* in streams->late_answers */
     uint64_t progress, moved_ms;
     bool is_there;
 };
 
-/* 0; -EPROTO: *refusal says too many. */
+/* 0; -EPROTO: *refusal says that there are too many. */
 int late_answer_check_room(const struct streams *streams, const struct late_answer_kind *kind,
                            const char *holder, struct http_refusal *refusal);
-/* It counts as one of those from now on. End it with late_answer_done() if it comes to nothing. */
+/* It counts as in progress from now on. Call late_answer_done() if it fails before
+ * late_answer_wait(). */
 void late_answer_init(struct late_answer *answer, const struct late_answer_kind *kind,
                       struct streams *streams, struct http_connection *connection,
                       const char *holder);
-/* For kind->done(). */
+/* To be called by kind->done(). */
 void late_answer_done(struct late_answer *answer);
-/* The connection waits for it. */
+/* The connection waits for the answer. */
 void late_answer_wait(struct late_answer *answer);
-/* It can be printed, or (`is_there` false) will never be: at the end of the turn it is answered. */
+/* The answer can be printed, or never will be (`is_there` is false): it is sent at the end of the
+ * turn. */
 void late_answer_end(struct late_answer *answer, bool is_there);
 
-/* Now and then: those that get no further end. */
+/* To be called regularly: ends those that make no progress. */
 void late_answers_check(struct streams *streams);
 void late_answers_end_all(struct streams *streams);

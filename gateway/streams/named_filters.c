@@ -1,4 +1,4 @@
-/* named_filters.c - what a client of /v1/stream says, and what it hears.
+/* named_filters.c - the messages of clients of /v1/stream, and their answers.
  *
  *     {"op":"subscribe","id":"a","filter":{...}}   {"op":"subscribed","id":"a"}
  *     {"op":"unsubscribe","id":"a"}                {"op":"unsubscribed","id":"a"}
@@ -8,11 +8,11 @@
  *     {"op":"close","id":"b"}                      {"op":"closed","id":"b"}
  *     {"op":"token","token":"..."}                 {"op":"renewed","expires":"2026-..."}
  *
- * An answer that is an error is {"op":..,"id":..,"error":{"code","message","param","at"}}. An
- * operation takes effect between two events: the answer tells from which one on.
+ * An error is {"op":..,"id":..,"error":{"code","message","param","at"}}. An operation takes effect
+ * between two events, at the position of its answer in the stream.
  *
- * A client that came with a cursor is sent what it has missed once it has subscribed to something;
- * with "more":true in a subscribe it says that this was not all yet. */
+ * A client that resumes with a cursor is sent what it missed after its first subscription. With
+ * "more":true in a subscribe message it announces further subscriptions. */
 #include <errno.h>
 #include <jansson.h>
 
@@ -39,7 +39,8 @@ static void say(struct websocket *websocket, struct buffer *json)
     buffer_done(&frame);
 }
 
-/* {"op":..,"id":.. and no end yet; what the client did not give is left out. */
+/* Begins an answer, without its end: {"op":..,"id":..; members that the client did not send are
+ * left out. */
 static void begin_answer(struct buffer *json, const char *op, struct sl_slice id)
 {
     buffer_append_str(json, "{");
@@ -72,7 +73,7 @@ static void say_refusal(struct websocket *websocket, const char *op, struct sl_s
     buffer_done(&json);
 }
 
-/* It takes the place of the one with the same id. */
+/* Replaces a filter with the same id. */
 static int take_filter(struct websocket *websocket, struct sl_slice id,
                        const struct sl_filter *filter, struct http_refusal *refusal)
 {
@@ -94,7 +95,7 @@ static void settle_filters(struct websocket *websocket)
                           &websocket->stream.own.filters);
 }
 
-/* 0: *ret_filter is one reference of the caller's; -EPROTO: *refusal; -ENOMEM. */
+/* 0: the caller owns a reference to *ret_filter; -EPROTO: *refusal is set; -ENOMEM. */
 static int read_filter(struct websocket *websocket, const json_t *message, struct sl_slice id,
                        struct sl_filter **ret_filter, struct sl_slice *ret_tag,
                        struct sl_filter_warnings *ret_warnings, struct http_refusal *refusal)
@@ -166,7 +167,7 @@ static int subscribe(struct websocket *websocket, const json_t *message, struct 
     if (r == 0)
         stream_audit_filter(&websocket->stream.own, "filter_add", id, filter);
     sl_filter_unref(filter);
-    settle_filters(websocket); /* nothing new was put if it failed */
+    settle_filters(websocket); /* nothing was added if it failed */
     if (r < 0)
         return r;
     say_done(websocket, "subscribed", id, &warnings);
@@ -300,7 +301,7 @@ static int close_stream(struct websocket *websocket, const json_t *message, stru
     return 0;
 }
 
-/* Of the token nothing is repeated. */
+/* The answer contains nothing of the token. */
 static int renew(struct websocket *websocket, const json_t *message, struct sl_slice id,
                  struct http_refusal *refusal)
 {
@@ -337,7 +338,7 @@ static const struct {
     {"token", false, false, renew},
 };
 
-/* 0; -EPROTO: *refusal; -ENOMEM. *ret_op and *ret_id: as far as they were understood. */
+/* 0; -EPROTO: *refusal is set; -ENOMEM. *ret_op and *ret_id are set if the message has them. */
 static int run(struct websocket *websocket, const json_t *message, const char **ret_op,
                struct sl_slice *ret_id, struct http_refusal *refusal)
 {
@@ -369,8 +370,7 @@ void named_filters_message(struct websocket *websocket, struct sl_slice text)
     json_t *message;
     int r;
 
-    deliver_client_flush(
-        &websocket->stream.own.client); /* matched by what was asked for until now */
+    deliver_client_flush(&websocket->stream.own.client); /* they were matched by the old filters */
     r = filter_json_load(text, &message, &error);
     if (r == -EINVAL || (r == 0 && !json_is_object(message))) {
         http_refuse(&refusal, 400, "bad_json", NULL, "not a JSON object");
@@ -382,7 +382,7 @@ void named_filters_message(struct websocket *websocket, struct sl_slice text)
     if (r == 0) {
         r = run(websocket, message, &op, &id, &refusal);
         if (r == -EPROTO) {
-            if (!op || strcmp(op, "token") != 0) /* which has a line of its own */
+            if (!op || strcmp(op, "token") != 0) /* which has its own line */
                 stream_audit_refused(&websocket->stream, &refusal);
             say_refusal(websocket, op, id, &refusal);
         }

@@ -1,9 +1,9 @@
-/* opened_streams.c - streams that the client of /v1/stream opens by their paths, on its connection,
- * and those of dialects, by messages of theirs.
+/* opened_streams.c - streams that a client opens on its connection: on /v1/stream by their paths,
+ * in dialects by messages of the dialect.
  *
- * Each is checked as if it had been asked for by itself, and is a channel with a name. What it is
- * sent ends with that name, or as the dialect says, so that all who use the same names share lanes
- * and frames. */
+ * Each is checked like a separate request, and is a channel with a name. Its messages end with that
+ * name, or with what the dialect defines, so all channels with the same name share lanes and
+ * frames. */
 #include <assert.h>
 #include <errno.h>
 
@@ -14,7 +14,7 @@
 
 static size_t count_opened(const struct stream *stream)
 {
-    return stream->channels.count - 1; /* one is the stream's own */
+    return stream->channels.count - 1; /* without the stream's own */
 }
 
 size_t opened_streams_and_rules(const struct stream *stream)
@@ -52,14 +52,14 @@ static int check_room(const struct stream *stream, const struct channel *replace
     return 0;
 }
 
-/* What has been gathered for it goes out. */
+/* What is buffered for it is sent. */
 void opened_streams_close(struct channel *channel)
 {
     deliver_client_flush(&channel->client);
     stream_close_channel(channel, "client");
 }
 
-/* A stream that is permitted, and what it takes. */
+/* A permitted stream and what it uses. */
 struct opening {
     struct sl_slice name, tail;
     struct stream_request request;
@@ -92,7 +92,7 @@ static int put(struct stream *stream, struct channel *replaced, const struct ope
                struct channel **ret_channel)
 {
     if (replaced) {
-        replaced->filters = (struct filter_share){0}; /* opening->share has them */
+        replaced->filters = (struct filter_share){0}; /* it is in opening->share now */
         opened_streams_close(replaced);
     }
     *ret_channel = channel_new(stream, opening);
@@ -117,7 +117,7 @@ int opened_streams_open(struct stream *stream, struct sl_slice name, struct sl_s
     if (r < 0)
         return r;
     buffer_append_str(&tail, ",\"stream\":\"");
-    buffer_append_slice(&tail, name); /* which needs no escapes */
+    buffer_append_slice(&tail, name); /* its characters need no escapes */
     buffer_append_char(&tail, '"');
     opening.tail = buffer_slice(&tail);
     r = tail.failed ? -ENOMEM : put(stream, replaced, &opening, ret_channel);
@@ -125,7 +125,7 @@ int opened_streams_open(struct stream *stream, struct sl_slice name, struct sl_s
     return r;
 }
 
-/* Whoever has all that there is goes on with what comes next. */
+/* A client that has been sent everything continues with the next event. */
 static void go_on(struct channel *channel, struct stream_request *request)
 {
     deliver_client_flush(&channel->client);

@@ -1,8 +1,7 @@
-/* past_counts.c - a client whose transport takes everything into a buffer, line by line.
+/* past_counts.c - a client of delivery whose transport collects the lines in a buffer.
  *
- * The last bucket is one that is closed when the request comes, so that the client comes to its end
- * by itself: delivery takes leave of it then, and the lines become the answer at the end of the
- * turn. */
+ * The last bucket is closed when the request arrives, so the client reaches its end: then delivery
+ * evicts it, and the lines become the response at the end of the turn. */
 #include "gateway/streams/past_counts.h"
 
 #include <assert.h>
@@ -16,7 +15,7 @@
 #include "gateway/streams/late_answer.h"
 
 struct past_counts {
-    struct client client; /* first */
+    struct client client; /* must be the first member */
     struct late_answer answer;
     struct stream_request request;
     struct filter_share filters;
@@ -28,7 +27,7 @@ static struct past_counts *past_counts_of(const struct client *client)
     return (struct past_counts *)client;
 }
 
-/* --- delivery's table --- */
+/* --- callbacks of delivery --- */
 
 static ssize_t take_pieces(struct client *client, const struct iovec *pieces, int count)
 {
@@ -74,9 +73,9 @@ static const struct transport transport = {
     .broken = broken,
 };
 
-/* --- the answer --- */
+/* --- the response --- */
 
-/* The lines that begin with `prefix`, as the elements of an array. */
+/* Appends the lines that begin with `prefix` as elements of an array. */
 static void append_lines(struct sl_slice lines, struct sl_slice prefix, struct buffer *json)
 {
     bool is_first = true;
@@ -104,7 +103,7 @@ static void append_warnings(const struct sl_filter_warnings *warnings, struct bu
     }
 }
 
-/* The lines, and the cursor behind them. */
+/* The lines, and the cursor after them. */
 static void append_answer(const struct stream_request *request, uint64_t cursor,
                           struct sl_slice lines, struct buffer *json)
 {
@@ -184,7 +183,7 @@ static int answer_at_once(struct http_connection *connection, const struct strea
 
 /* --- the request --- */
 
-/* The buckets that are asked for and closed: their ids are those above *ret_from, up to `until`. */
+/* Chooses the requested buckets that are closed: their ids are above *ret_from, up to `until`. */
 static int choose_buckets(struct streams *streams, struct stream_request *request,
                           uint64_t *ret_from, struct http_refusal *refusal)
 {

@@ -1,8 +1,8 @@
-/* renewal.c - what the new token is compared with: every channel of the stream, as if its request
- * had come by that token, and every filter that has come by a message.
+/* renewal.c - checks whether the new token permits every channel of the stream, as if its request
+ * came with that token, and every filter that came in a message.
  *
- * What a filter has of phrases, users and boxes is what it had when it was made. Each is looked at
- * once; nothing is kept. */
+ * The numbers of phrases, users and boxes of a filter were recorded when it was made. Each filter
+ * is checked once; nothing is stored. */
 #include "gateway/streams/renewal.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "gateway/front/use_check.h"
 #include "gateway/streams/stream.h"
 
-/* --- is it enough? --- */
+/* --- what the token must permit --- */
 
 static enum control_result check_filter(const struct token *token, const struct sl_filter *filter)
 {
@@ -55,7 +55,7 @@ static enum control_result check(const struct stream *stream, const struct token
     if (!stream_goes_on(stream))
         return CONTROL_NO_SUCH_CONNECTION;
     if (token_is_revoked(stream->streams->settings.front->policy, token, clock_wall_ms()))
-        return CONTROL_TOKEN_REVOKED; /* who has checked it may not have heard yet */
+        return CONTROL_TOKEN_REVOKED; /* unknown to the worker that verified it */
     if (!subject[0] || strcmp(subject, token->subject) != 0)
         return CONTROL_ANOTHER_SUBJECT;
     if (stream->own.rules && opened_streams_and_rules(stream) > token->limits.rules)
@@ -106,14 +106,14 @@ int renewal_refuse(enum control_result result, struct http_refusal *refusal)
                        rows[result].message);
 }
 
-/* --- by a message --- */
+/* --- messages --- */
 
-/* Bad tokens count as those of requests do. */
+/* Bad tokens are counted like those of requests. */
 static int check_token(const struct stream *stream, struct sl_slice jwt, struct token *ret_token,
                        struct http_refusal *refusal, enum token_fault *ret_fault)
 {
     const struct streams *streams = stream->streams;
-    struct buffer headers = BUFFER_INIT; /* a message has none */
+    struct buffer headers = BUFFER_INIT; /* not used, because a message has no headers */
     struct use_check check = stream_use_check_of_message(stream, &headers);
     const struct http_request asked = {.use = check.uses ? &check : NULL};
     int r = bearer_check_token(streams->settings.front->policy, &asked, jwt, clock_wall_ms(),

@@ -1,8 +1,7 @@
-/* gateway/streams/renewal.h - inside streams: another token takes the place of the one by which a
- * stream is here.
+/* gateway/streams/renewal.h - internal to streams: replaces the token of a stream.
  *
- * It must be of the same subject, and permit whatever is sent on the connection now. Otherwise the
- * old one stays what it is. */
+ * The new token must have the same subject, and permit everything that is sent on the connection.
+ * Otherwise the old one stays in use. */
 #pragma once
 
 #include "gateway/access/control_message.h"
@@ -11,18 +10,17 @@
 
 struct stream;
 
-/* `token` has been checked. CONTROL_DONE: it is the stream's. */
+/* `token` has been verified. CONTROL_DONE: it has replaced the old one. */
 enum control_result stream_renew(struct stream *stream, const struct token *token);
-/* Says why not; returns -EPROTO. Not for CONTROL_DONE. */
+/* Sets *refusal; returns -EPROTO. Not for CONTROL_DONE. */
 int renewal_refuse(enum control_result result, struct http_refusal *refusal);
 
-/* The same for a token that has not been checked. 0: it is the stream's; -EPROTO: *refusal;
- * -ENOMEM. */
+/* Also verifies the token. 0: it has replaced the old one; -EPROTO: *refusal is set; -ENOMEM. */
 int stream_renew_by(struct stream *stream, struct sl_slice jwt, struct http_refusal *refusal);
 
 /* --- token_warning.c --- */
 
-/* Tells the client that its token ends. */
+/* Sends a warning that the token expires soon. */
 void stream_warn_of_token(struct stream *stream);
-/* Until that is due; UINT64_MAX: it is not. */
+/* The time until that warning; UINT64_MAX: none is due. */
 uint64_t stream_token_warning_left_ms(const struct stream *stream);

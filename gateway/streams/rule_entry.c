@@ -1,13 +1,13 @@
-/* rule_entry.c - a request for a stream whose filters are the rules that its subject keeps.
+/* rule_entry.c - a request for a stream whose filters are the kept rules of its subject.
  *
- *     read the request -> read the rules from Redis -> all checks of a stream -> begin
+ *     parse the request -> read the rules from Redis -> all checks of a stream -> begin
  *
- * The connection waits, and its head is kept; who closes it meanwhile leaves an entry that ends
- * with the answer of Redis. Bounds: with tickets, TICKETS_WAITED_FOR_MAX on a worker, and the time
- * limit of commands.
+ * The connection waits, and its head is kept. If the client closes it meanwhile, the entry exists
+ * until Redis answers. Limits: TICKETS_WAITED_FOR_MAX on a worker, shared with tickets, and the
+ * time limit of commands.
  *
- * Calls in a circle with streams.c: which begins it as it begins others, and whose checks it makes
- * when the rules are there. */
+ * Calls in a circle with streams.c: streams.c begins such a stream like any other, and its checks
+ * are needed when the rules have been read. */
 #include <errno.h>
 
 #include "base/alloc.h"
@@ -19,12 +19,12 @@
 
 struct rule_entry {
     struct streams *streams;
-    struct http_connection *connection; /* NULL: it has ended */
+    struct http_connection *connection; /* NULL: it has been closed */
     streams_refused_in_fn refused;
     struct buffer text; /* of the head */
     struct http_head head;
     struct stream_opening opening;
-    bool has_request; /* `opening.request` is ours */
+    bool has_request; /* `opening.request` is owned */
     struct rule_wait wait;
 };
 
@@ -56,14 +56,14 @@ static void start(struct rule_entry *entry, struct stream *stream, struct kept_r
     kept_rules_join(kept, stream);
     stream_start(stream, &entry->head, buffer_slice(&headers));
     buffer_done(&headers);
-    buffer_done(&rest); /* what a client says behind its request is never answered */
+    buffer_done(&rest); /* data that a client sends after its request is never used */
     if (!stream_goes_on(stream))
         return;
     kept_rules_put(stream, rules, ready);
     deliver_rules_ready(&stream->own.client);
 }
 
-/* Takes what the stream costs, and begins it. */
+/* Makes all checks, and begins the stream. */
 static int begin(struct rule_entry *entry, const struct subject_rules *rules,
                  struct http_refusal *refusal)
 {
@@ -73,7 +73,7 @@ static int begin(struct rule_entry *entry, const struct subject_rules *rules,
     struct stream *stream;
     int r = kept ? 0 : -ENOMEM;
 
-    entry->has_request = r < 0; /* it is done with where the rest fails */
+    entry->has_request = r < 0; /* a failed check frees it */
     if (r == 0)
         r = stream_opening_check(streams, http_connection_wire(entry->connection), &entry->opening,
                                  refusal);
@@ -105,7 +105,7 @@ static int ask(struct rule_entry *entry)
                           sl_slice_str(entry->opening.request.token.holder), on_rules, entry);
 }
 
-/* They may be older than what somebody has been told is done. */
+/* The rules may be older than a version that has been reported as complete. */
 static void on_rules(void *owner, int r, struct subject_rules *rules, const char *why)
 {
     struct rule_entry *entry = owner;
@@ -118,7 +118,7 @@ static void on_rules(void *owner, int r, struct subject_rules *rules, const char
         return;
     }
     if (r == 0 && rules->version < entry->wait.version) {
-        entry->wait.version = 0; /* once: a database may have lost them */
+        entry->wait.version = 0; /* only once: the database may have lost that version */
         r = ask(entry);
         if (r == 0)
             return;
@@ -144,7 +144,7 @@ static void on_abandoned(void *owner)
     ((struct rule_entry *)owner)->connection = NULL;
 }
 
-/* The head, again, from bytes of our own. */
+/* Copies and parses the head, which otherwise points into the connection. */
 static int keep_head(struct rule_entry *entry, const struct http_head *head,
                      struct http_refusal *refusal)
 {

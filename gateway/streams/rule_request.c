@@ -1,17 +1,17 @@
-/* rule_request.c - what is asked, in a dialect, of the rules that a token's subject keeps.
+/* rule_request.c - a request, in a dialect, about the kept rules of a token's subject.
  *
- *     read the request -> read the rules from Redis -> decide -> change them -> tell all -> answer
- *                                  ^                              |              |     ^
- *                                  '--- they are others by now ---'              '-----'
- *                                                                        some have older ones
+ *     parse the request -> read the rules from Redis -> decide -> change -> notify all -> answer
+ *                                   ^                               |          |    ^
+ *                                   '------ changed meanwhile ------'          '----'
+ *                                                                     some have older rules
  *
- * It is answered when all streams of all gateways that can be reached have the rules, so that what
- * is posted after that is matched by them; or after TELL_MS, and those who have not learn by
- * themselves (kept_reading.c).
+ * It is answered when all streams of all reachable gateways have the new rules, so that later posts
+ * are matched by them; or after TELL_MS, and then the remaining streams find out themselves
+ * (kept_reading.c).
  *
- * Of two who change them at once one is first, and the other decides again; so nobody's change is
- * lost. Bounds: a subject has SUBJECT_REQUESTS_MAX under way on a worker, all have REQUESTS_MAX;
- * and the time limit of commands. */
+ * If two requests change the rules at the same time, the second one reads them again and decides
+ * again, so no change is lost. Limits: a subject may have SUBJECT_REQUESTS_MAX requests in progress
+ * on a worker, all together REQUESTS_MAX; and the time limit of commands. */
 #include <errno.h>
 #include <string.h>
 
@@ -29,13 +29,13 @@ enum {
     REQUESTS_MAX = 256,
     TRIES_MAX = 32,
     TELL_MS = 2000,
-    TELL_AGAIN_MS = 10, /* the first time, and then twice as long each time */
+    TELL_AGAIN_MS = 10, /* the first time; doubled each time */
     TELL_AGAIN_MOST_MS = 160
 };
 
 struct rule_request {
     struct streams *streams;
-    struct http_connection *connection; /* NULL: it has ended */
+    struct http_connection *connection; /* NULL: it has been closed */
     struct list_node node;              /* in streams->rule_requests */
     const struct dialect *dialect;
     const struct dialect_rules *rules;
@@ -43,9 +43,9 @@ struct rule_request {
     char holder[TOKEN_SUBJECT_SIZE];
     unsigned tries;
     void *asked;
-    uint64_t version; /* of the rules as it has changed them */
+    uint64_t version; /* version of the changed rules */
     uint64_t tell_until_ms, tell_again_ms;
-    uv_timer_t timer; /* to tell again */
+    uv_timer_t timer; /* for notifying again */
 };
 
 static void release(uv_handle_t *timer)
@@ -98,7 +98,7 @@ static void answer(struct rule_request *request, uint64_t version)
     buffer_done(&body);
 }
 
-/* --- telling --- */
+/* --- notifying --- */
 
 static void tell(struct rule_request *request);
 
@@ -116,7 +116,7 @@ static void on_told(void *owner, const struct control_answer *told, bool is_comp
 {
     struct rule_request *request = owner;
 
-    /* Who is missing does not answer the next time either. */
+    /* A worker that does not answer would not answer the next time. */
     if (is_complete && told->matched > 0 &&
         uv_now(request->streams->settings.loop) < request->tell_until_ms) {
         uv_timer_start(&request->timer, on_tell_again, request->tell_again_ms, 0);
@@ -136,11 +136,11 @@ static void tell(struct rule_request *request)
     memcpy(question.holder, request->holder, sizeof(request->holder));
     if (control_channel_ask(streams->settings.control, &question, on_told, request, &ignored) == 0)
         return;
-    kept_rules_reach(streams, request->holder, request->version);
+    kept_rules_notify(streams, request->holder, request->version);
     answer(request, request->version);
 }
 
-/* --- from the request to the answer --- */
+/* --- processing --- */
 
 static void read_rules(struct rule_request *request);
 

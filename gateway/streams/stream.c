@@ -1,12 +1,12 @@
-/* stream.c - the life of a stream: it begins, is kept alive, and ends with a reason.
+/* stream.c - a stream from its beginning to its end.
  *
- * One timer a stream has the next of: its keep-alive, the end of its token, the deadline of its
- * leaving. A stream that ends is told why, behind all that is on its way to it, and has some time
- * to read that; then its connection is closed properly, and the peer's close, or a second deadline,
- * ends it. A stream that is evicted for slowness finds the message behind megabytes, so it gets
- * longer.
+ * Each stream has one timer, for whatever is due next: keep-alive, the end of its token, the
+ * deadline for leaving. A stream that ends is sent the reason after everything that was sent
+ * before, and is given time to read it. Then its connection is closed properly, and ends when the
+ * peer closes it, or at a second deadline. A stream that was evicted for slowness gets more time,
+ * because megabytes may precede the message.
  *
- * What a client is owed is delivery's business, what is said to it besides stream_say.c's. */
+ * Delivery sends the events, stream_say.c all other messages. */
 #include "gateway/streams/stream.h"
 
 #include <errno.h>
@@ -21,12 +21,12 @@
 #include "gateway/streams/renewal.h"
 
 enum {
-    STUCK_KEEPALIVES = 3, /* so long a connection may take nothing that was too slow for a stream */
-    LEAVING_SLOWLY_MS = 60000, /* for the slow, who find it behind megabytes */
-    CLOSING_MS = 1000,         /* to close, or answer the close, after that */
+    STUCK_KEEPALIVES = 3,      /* for a socket without room, after an opened stream was too slow */
+    LEAVING_SLOWLY_MS = 60000, /* for slow clients, with megabytes before the message */
+    CLOSING_MS = 1000,         /* for closing, after leaving */
     RETRY_MIN_MS = 500,
     RETRY_SPREAD_MS = 4500,
-    STAY_AWAY_MS = 86400000 /* a day: for an EventSource, which comes back whatever it is told */
+    STAY_AWAY_MS = 86400000 /* a day, because an EventSource always reconnects */
 };
 
 static void on_timer(uv_timer_t *timer);
@@ -41,9 +41,9 @@ static struct metrics *metrics_of(const struct stream *stream)
     return stream->streams->settings.metrics;
 }
 
-/* --- the beginning --- */
+/* --- beginning --- */
 
-/* The answer and the first frame leave together. */
+/* The response and the first frame are sent together. */
 static int begin(struct stream *stream, const struct http_head *head, struct sl_slice headers)
 {
     bool corks = !stream->wire.is_blocked;
@@ -81,13 +81,13 @@ void stream_start(struct stream *stream, const struct http_head *head, struct sl
     else if (token_is_revoked(streams->settings.front->policy, stream_token(stream),
                               clock_wall_ms()))
         stream_evict(stream,
-                     DISCONNECT_TOKEN_REVOKED); /* since it was asked, which may take time */
+                     DISCONNECT_TOKEN_REVOKED); /* it may have been revoked during the request */
     else if (streams->is_draining)
         stream_evict(stream, DISCONNECT_DRAINING);
     stream_arm(stream);
 }
 
-/* --- keep-alive, token, deadlines: one timer --- */
+/* --- the timer: keep-alive, token, deadlines --- */
 
 static uint64_t keepalive_ms(const struct stream *stream)
 {
@@ -123,7 +123,7 @@ static uint64_t quiet_ms(const struct stream *stream, const struct channel *chan
     return now_of(stream) - channel->client.last_sent_ms;
 }
 
-/* For so long nothing has been sent on its connection. */
+/* The time in which nothing has been sent on the connection. */
 static uint64_t all_quiet_ms(const struct stream *stream)
 {
     uint64_t quiet = UINT64_MAX;
@@ -181,7 +181,7 @@ void stream_arm(struct stream *stream)
     uv_timer_start(&stream->timer, on_timer, wait, 0);
 }
 
-/* Only a client that has been sent everything: others are busy, and their cursor is older. */
+/* Only for clients that have been sent everything: others are busy, and their cursor is older. */
 static void keep_alive(struct stream *stream)
 {
     struct websocket *websocket = websocket_of(stream);
@@ -207,7 +207,7 @@ static void keep_alive(struct stream *stream)
         channel_say_cursor(&stream->own);
 }
 
-/* Of those that are quiet, whether or not others are. */
+/* For each channel that is quiet, even if others are not. */
 static void say_cursors(struct stream *stream)
 {
     LIST_EACH(&stream->channels, node)
@@ -232,7 +232,7 @@ static void on_timer(uv_timer_t *timer)
         return;
     }
     if (stream->end != STREAM_GOES_ON)
-        return; /* it ends with this turn, and delivery may have forgotten what it is owed */
+        return; /* it ends with this turn, and may have left delivery */
     if (token_left_ms(stream) == 0)
         stream_evict(stream, DISCONNECT_TOKEN_EXPIRED);
     if (stuck_left_ms(stream) == 0)
@@ -255,7 +255,7 @@ static void on_timer(uv_timer_t *timer)
         stream_arm(stream);
 }
 
-/* --- the end --- */
+/* --- end --- */
 
 void stream_drain(struct stream *stream, bool hurries)
 {
@@ -292,7 +292,7 @@ void stream_leave(struct stream *stream, uint64_t within_ms)
     turn_schedule(stream->streams->settings.turn, &stream->turn_end);
 }
 
-/* Counts the reason, too. 0: it does not invite to come back. */
+/* Also counts the reason. 0: the client should not reconnect. */
 static uint32_t choose_retry_ms(struct stream *stream, const struct channel *channel)
 {
     const struct disconnect_row *row = disconnect_row(channel->disconnect_reason);
@@ -305,7 +305,7 @@ static uint32_t choose_retry_ms(struct stream *stream, const struct channel *cha
     return RETRY_MIN_MS + (uint32_t)(stable_hash(stream->streams->random++) % RETRY_SPREAD_MS);
 }
 
-static void begin_to_be_stuck(struct stream *stream)
+static void note_stuck(struct stream *stream)
 {
     if (!stream->wire.is_blocked)
         return;
@@ -314,7 +314,7 @@ static void begin_to_be_stuck(struct stream *stream)
         stream_arm(stream);
 }
 
-/* Those that are to end, while the stream goes on or ends with them. */
+/* Ends the opened streams that are evicted. */
 static void end_opened(struct stream *stream)
 {
     LIST_EACH(&stream->channels, node)
@@ -324,31 +324,32 @@ static void end_opened(struct stream *stream)
         if (!channel_is_opened(channel) || !channel->is_evicted)
             continue;
         if (channel->disconnect_reason == DISCONNECT_TOO_SLOW && !stream->stuck_ms)
-            begin_to_be_stuck(stream);
+            note_stuck(stream);
         channel_leave_delivery(channel);
         channel_say_disconnect(channel, choose_retry_ms(stream, channel));
         stream_close_channel(channel, disconnect_row(channel->disconnect_reason)->code);
     }
 }
 
-/* What keeps an EventSource away, or brings it back; dialects have nothing like it. */
-static void say_when_to_return(struct stream *stream, uint32_t retry_ms)
+/* Tells an EventSource when to reconnect; dialects have no message for that. */
+static void say_retry(struct stream *stream, uint32_t retry_ms)
 {
     const struct channel *own = &stream->own;
     struct buffer frame = BUFFER_INIT;
 
     if (own->request.dialect)
         return;
-    if (own->disconnect_reason != DISCONNECT_COMPLETE) /* it is to come, and be told 204 */
+    if (own->disconnect_reason != DISCONNECT_COMPLETE) /* it reconnects, and gets 204 */
         frame_append_retry(&frame, own->client.format, retry_ms ? retry_ms : STAY_AWAY_MS);
     else if (own->client.format == FORMAT_SSE)
-        /* An EventSource comes back all the same: with this it is told that there is no more. */
+        /* An EventSource reconnects even then; with this cursor it is told that there is nothing
+         * more. */
         frame_append_keepalive(&frame, FORMAT_SSE, &own->disconnect_cursor);
     stream_say_frame(stream, &frame);
 }
 
-/* The message that says why; whatever the socket does not take is held. */
-static void take_leave(struct stream *stream)
+/* Sends the message with the reason; bytes that the socket does not accept are held. */
+static void send_farewell(struct stream *stream)
 {
     const struct channel *own = &stream->own;
     uint32_t retry_ms = choose_retry_ms(stream, own);
@@ -357,7 +358,7 @@ static void take_leave(struct stream *stream)
     channel_suspend(channel_at(node), own->disconnect_reason);
     stream_leave_delivery(stream);
     end_opened(stream);
-    say_when_to_return(stream, retry_ms);
+    say_retry(stream, retry_ms);
     channel_say_disconnect(&stream->own, retry_ms);
     stream->protocol->say_end(stream, disconnect_row(own->disconnect_reason));
     stream_leave(stream, own->disconnect_reason == DISCONNECT_TOO_SLOW ? LEAVING_SLOWLY_MS
@@ -418,7 +419,7 @@ static void close_now(struct stream *stream)
     uv_close((uv_handle_t *)&stream->timer, release);
 }
 
-/* Who does not read cannot be told. */
+/* If it does not read, it is broken; nothing can be sent to it. */
 static void give_way(struct stream *stream)
 {
     stream->gives_way = false;
@@ -436,19 +437,19 @@ static void run_turn_end(struct turn_task *task)
 
     if (stream->gives_way) {
         give_way(stream);
-        turn_cancel(stream->streams->settings.turn, task); /* it is running */
+        turn_cancel(stream->streams->settings.turn, task); /* it is running now */
     }
     if (stream->end >= STREAM_PEER_LEFT)
         close_now(stream);
     else if (stream->stage == STREAM_LIVE && stream->end == STREAM_EVICTED)
-        take_leave(stream);
+        send_farewell(stream);
     else if (stream->stage == STREAM_LIVE)
         end_opened(stream);
     else if (stream->stage == STREAM_LEAVING && !stream->wire.is_blocked)
         begin_close(stream);
 }
 
-/* --- what the wire says --- */
+/* --- callbacks of the wire --- */
 
 static void on_received(struct wire *wire, char *bytes, size_t size)
 {
@@ -458,8 +459,8 @@ static void on_received(struct wire *wire, char *bytes, size_t size)
     stream_memory_count(stream);
 }
 
-/* Who fills the socket is the last to be sent to when it has room again, so that nobody waits for
- * ever behind one that always does. */
+/* The channel that fills the socket moves to the end of the list, so that no channel waits for ever
+ * for one that always has data. */
 static void send_in_turn(struct stream *stream)
 {
     for (size_t left = stream->channels.count; left > 0 && !stream->wire.is_blocked; left--) {

@@ -1,9 +1,9 @@
-/* stream_audit.c - what the auditor's file says of streams: a line when one is opened, one when it
- * ends, and between them one for each filter that a client adds or removes, for each new token, and
- * for what the client asks for and may not have.
+/* stream_audit.c - lines of the audit log about streams: one when a stream is opened and one when
+ * it ends; between these, one for each filter that the client adds or removes, each new token, and
+ * each request that is not permitted.
  *
- * A filter stands there in words (filters/filter_describe.h), as in `hello`: what was compiled, in
- * one form however it was written. The lines of one connection have its id. */
+ * A filter is described in words (filters/filter_describe.h), as in `hello`: in one form, however
+ * it was written. All lines of a connection have its id. */
 #include "base/clock.h"
 #include "filters/filter_describe.h"
 #include "gateway/access/audit_log.h"
@@ -29,7 +29,7 @@ static void append_who(const struct channel *channel, struct buffer *json)
     append_text(json, "jti", token->jti);
 }
 
-/* Which key of which issuer the token is signed with. */
+/* Appends the key and issuer of the token. */
 static void append_key(const struct token *token, struct buffer *json)
 {
     append_text(json, "kid", token->kid);

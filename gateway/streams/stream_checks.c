@@ -1,9 +1,9 @@
-/* stream_checks.c - what a request asks for, and its token permits: can this server give it now?
+/* stream_checks.c - checks whether this server can provide now what a permitted request asks for.
  *
- * It may have no source of events, or no memory for one more filter, home feed or trends, and it
- * does not tell more buckets again than COUNT_BUCKETS_MAX, or TREND_BUCKETS_MAX. The same is asked
- * of a stream that is opened on the connection of another. How many connections there may be is
- * streams.c's. */
+ * It may have no source of events, or no memory for another filter, home feed or trends; and it
+ * resends at most COUNT_BUCKETS_MAX or TREND_BUCKETS_MAX buckets. A stream that is opened on an
+ * existing connection is checked in the same way. The number of connections is checked in
+ * streams.c. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "gateway/streams/stream.h"
 #include "src/model/id.h"
 
-/* Kinds of terms, on a worker. */
+/* Trends of a subject, on a worker. */
 enum { TRENDS_PER_SUBJECT = 10 };
 
 int streams_check_readiness(const struct streams *streams, struct http_refusal *refusal)
@@ -32,7 +32,7 @@ int streams_check_readiness(const struct streams *streams, struct http_refusal *
     return -EPROTO;
 }
 
-/* In the place of what the share has been for. */
+/* The filter replaces the one in the share. */
 static int take_filter(struct streams *streams, const struct stream_request *request,
                        struct filter_share *share, struct http_refusal *refusal)
 {
@@ -47,7 +47,7 @@ static int take_filter(struct streams *streams, const struct stream_request *req
     return r < 0 ? r : stream_filters_take(streams, &request->token, &change, share, refusal);
 }
 
-/* What a home stream looks for is read when it has begun. */
+/* The follows of a home stream are read after it has begun. */
 static int check_home(struct streams *streams, const struct stream_request *request,
                       struct http_refusal *refusal)
 {
@@ -61,8 +61,8 @@ static int check_home(struct streams *streams, const struct stream_request *requ
     return -EPROTO;
 }
 
-/* How many kinds of terms are counted because of this one: what it wants of a filter, and what it
- * counts by itself from a cursor; what everybody is told costs nothing more. */
+/* The number of trends that are computed for this request: those with a filter, and those from a
+ * cursor on. The trends that everybody gets cost nothing more. */
 static unsigned trends_of(const struct stream_request *request)
 {
     bool has_cursor = request->since == SINCE_CURSOR || request->since == SINCE_TIME;
@@ -111,8 +111,8 @@ static int check_trends(struct streams *streams, const struct stream_request *re
     return -EPROTO;
 }
 
-/* While Redis is away, and in a worker that has just begun, nobody knows how far ids have come:
- * such a request is refused for that, and not for its cursor. */
+/* While Redis is down, and in a worker that has just started, the newest id is unknown: then a
+ * request is refused for that reason, not for its cursor. */
 struct stream_times stream_times_now(const struct streams *streams)
 {
     uint64_t newest = deliver_cursor(streams->settings.deliver).id;
@@ -124,8 +124,8 @@ struct stream_times stream_times_now(const struct streams *streams)
     };
 }
 
-/* Who says nothing of where begins with the running bucket. Counts begin and end with whole ones.
- */
+/* Without a position, a stream begins with the current bucket. Counts begin and end with whole
+ * buckets. */
 static int align_buckets(const struct streams *streams, struct stream_request *request,
                          struct http_refusal *refusal)
 {
@@ -133,7 +133,7 @@ static int align_buckets(const struct streams *streams, struct stream_request *r
     uint64_t closed = deliver_closed(streams->settings.deliver), count;
     uint32_t most = question->trends.window_ms ? TREND_BUCKETS_MAX : COUNT_BUCKETS_MAX;
 
-    if (closed == 0) /* Redis has not said yet what time it is */
+    if (closed == 0) /* the time of Redis is unknown yet */
         closed = sl_id_first_at(clock_wall_ms());
     if (request->since == SINCE_NOW && request->stream != STREAM_TRENDS) {
         request->since = SINCE_TIME;
@@ -168,7 +168,7 @@ int stream_check_request(struct streams *streams, struct stream_request *request
     return r < 0 ? r : take_filter(streams, request, share, refusal);
 }
 
-/* The rest of it. `request` is done with if that fails. */
+/* Makes the other checks. On failure, frees `request`. */
 static int check_rest(const struct stream *stream, struct stream_request *request,
                       struct filter_share *share, struct http_refusal *refusal)
 {

@@ -1,4 +1,4 @@
-/* stream_filters.c - may a stream have one more filter, by what it costs? */
+/* stream_filters.c - checks whether a stream may have one more filter, by its cost. */
 #include <assert.h>
 #include <errno.h>
 #include <stdint.h>
@@ -15,8 +15,8 @@ static int refuse_filter(struct streams *streams, enum metric metric, const char
     return -EPROTO;
 }
 
-/* What is replaced is forgotten a little later (delivery/binding.c); until then both are there, so
- * that at most one filter goes beyond the bound. */
+/* A replaced filter is freed a little later (delivery/binding.c); until then both exist, so at most
+ * one filter exceeds the limit. */
 int stream_filters_take(struct streams *streams, const struct token *token,
                         const struct filter_change *change, struct filter_share *share,
                         struct http_refusal *refusal)

@@ -1,9 +1,9 @@
-/* stream_http.c - a stream as the body of an HTTP response that does not end by itself.
+/* stream_http.c - a stream as the body of an HTTP response.
  *
  * With zstd each piece of the body is a whole frame. With gzip the body is one member: its header
- * goes out behind the head, what follows are blocks that delivery has made for all, or stream.c for
- * this stream alone, and the trailer, with the sum of all of them, comes when the stream ends
- * properly. Nothing is kept here. */
+ * follows the head; then come blocks, which delivery made for all clients or stream_say.c for this
+ * one; the trailer, with the checksum of all of them, comes only if the stream ends properly. No
+ * state is kept here. */
 #include <errno.h>
 
 #include "gateway/delivery/frame.h"
@@ -47,7 +47,7 @@ static void append_gzip_header(const struct stream *stream, struct buffer *head)
     buffer_done(&header);
 }
 
-/* The head of an endless answer, in chunks unless the client speaks HTTP/1.0. */
+/* The head of a response without end, chunked unless the client uses HTTP/1.0. */
 static int http_open(struct stream *stream, const struct http_head *request,
                      struct sl_slice headers)
 {
@@ -78,7 +78,7 @@ static int http_open(struct stream *stream, const struct http_head *request,
     return r;
 }
 
-/* What a client sends behind its request can never be answered. */
+/* Data that a client sends after its request is never used. */
 static void http_received(struct stream *stream, char *bytes, size_t size)
 {
     (void)stream;
@@ -86,7 +86,7 @@ static void http_received(struct stream *stream, char *bytes, size_t size)
     (void)size;
 }
 
-/* Behind it nothing may come: it has left delivery. */
+/* The stream has left delivery, so nothing can follow the trailer. */
 static void say_gzip_trailer(struct stream *stream)
 {
     struct buffer trailer = BUFFER_INIT, frame = BUFFER_INIT;
@@ -103,7 +103,7 @@ static void say_gzip_trailer(struct stream *stream)
 
 static void http_say_end(struct stream *stream, const struct disconnect_row *why)
 {
-    (void)why; /* the message has said it */
+    (void)why; /* the message contains the reason */
     if (stream->own.client.encoding == ENCODING_DEFLATE)
         say_gzip_trailer(stream);
     if (!stream->own.client.unchunked)
@@ -120,7 +120,7 @@ static void http_ignore(struct stream *stream)
     (void)stream;
 }
 
-/* What a client sends behind its request is not listened to. */
+/* Data that a client sends after its request are ignored, so reading is never paused. */
 static uint64_t http_pause_left_ms(const struct stream *stream)
 {
     (void)stream;

@@ -1,8 +1,9 @@
-/* stream_memory.c - what streams make the worker keep beside events and filters: messages that
- * they have begun and not ended, and bytes that they were to be sent and do not read.
+/* stream_memory.c - limits the memory that streams use apart from events and filters: for
+ * incomplete messages, and for bytes that clients do not read.
  *
- * Up to HTTP_SMALL_BODY of it is always kept. Those who have more share KEPT_MAX_BYTES, a subject a
- * quarter of it; where that is full, whoever got least lately gives way (http/http_bodies.h). */
+ * Each stream may always keep HTTP_SMALL_BODY bytes. Beyond that, all streams together may keep
+ * KEPT_MAX_BYTES, and a subject a quarter of it; when that is exceeded, the slowest stream must
+ * free its memory (http/http_bodies.h defines how speed is measured). */
 #include "gateway/streams/stream.h"
 
 enum { KEPT_MAX_BYTES = 64 << 20 };

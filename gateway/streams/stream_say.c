@@ -1,12 +1,12 @@
-/* stream_say.c - what is said on a connection besides what delivery sends.
+/* stream_say.c - what is sent on a connection apart from delivery's data.
  *
- * Bounds: what is held of it by MAX_HELD_BYTES, and for all streams together by stream_memory.c. */
+ * Limits: MAX_HELD_BYTES wait for a connection; stream_memory.c limits the sum of all. */
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/frame.h"
 #include "gateway/delivery/outbox.h"
 #include "gateway/streams/stream.h"
 
-enum { MAX_HELD_BYTES = 1 << 20 /* to a client that does not read */ };
+enum { MAX_HELD_BYTES = 1 << 20 /* for a client that does not read */ };
 
 void stream_end(struct stream *stream, enum stream_end end)
 {
@@ -29,8 +29,8 @@ void stream_say(struct stream *stream, struct sl_slice frames)
     stream_memory_count(stream);
 }
 
-/* In a compressed body a frame of ours is a block for this client alone, also one that says nothing
- * but a blank line: who reads behind a decoder waits for that, and would not see an empty one. */
+/* In a compressed body a frame is a block for this client alone, even if it is only a blank line: a
+ * client that decodes the body waits for that, and would not notice an empty block. */
 static void compress(struct stream *stream, struct buffer *frame)
 {
     struct compressor *compressor = deliver_compressor(stream->streams->settings.deliver);
@@ -52,7 +52,7 @@ static void compress(struct stream *stream, struct buffer *frame)
     buffer_done(&block);
 }
 
-/* HTTP/1.0 has no chunks: what is in them goes out bare. */
+/* HTTP/1.0 has no chunks: their content is sent without them. */
 void stream_say_frame(struct stream *stream, struct buffer *frame)
 {
     if (stream->own.client.encoding != ENCODING_NONE && !websocket_of(stream) && frame->size > 0 &&

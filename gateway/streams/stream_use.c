@@ -1,8 +1,8 @@
-/* stream_use.c - what streams send is added to the accounts of their subjects and addresses.
+/* stream_use.c - adds what streams send to the accounts of their subjects and addresses.
  *
- * Delivery counts for each client anyway; here the difference to what has been added is added, a
- * quarter of the streams at a time, once a second, and at the end. So an event costs nothing more,
- * and a stream may be sent four seconds' worth more than its day's limit. */
+ * Delivery counts for each client anyway. Once a second the difference since the last time is added
+ * for a quarter of the streams, and for each stream at its end. So events cost nothing more, and a
+ * stream may exceed its daily limit by what is sent in four seconds. */
 #include "gateway/streams/stream.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "gateway/front/fair_use_exchange.h"
 #include "gateway/front/use_check.h"
 
-enum { PARTS = 4 /* of the streams, one each time */ };
+enum { PARTS = 4 /* of the streams; one is added each time */ };
 
 static struct fair_use *uses_of(const struct stream *stream)
 {
@@ -33,7 +33,7 @@ static struct use_whose address_of(const struct stream *stream)
     return (struct use_whose){USE_OF_ADDRESS, sl_slice(stream->address, stream->address_size)};
 }
 
-/* What a channel has had since it was asked last. */
+/* What a channel was sent since the last call. */
 static void take_news(struct channel *channel, uint64_t sums[USE_SUMS])
 {
     const struct client *client = &channel->client;
@@ -56,7 +56,7 @@ static bool is_above(const struct use_limits *limits, const struct use_state *st
     return false;
 }
 
-/* Whether its subject or its address has had too much. */
+/* true: its subject or its address has exceeded the limit. */
 static bool add(const struct stream *stream, const uint64_t sums[USE_SUMS])
 {
     const struct front_settings *front = stream->streams->settings.front;
@@ -175,7 +175,7 @@ struct use_check stream_use_check_of_message(const struct stream *stream, struct
     struct use_check check =
         check_of(stream->streams, sl_slice(stream->address, stream->address_size), headers);
 
-    check.asks = USE_ASKS_LATER; /* it is no connect and no request */
+    check.asks = USE_ASKS_LATER; /* it is neither a connection nor a request */
     return check;
 }
 
@@ -207,7 +207,8 @@ int stream_use_check(struct streams *streams, struct http_connection *connection
     return r;
 }
 
-/* What is left here of a limit that holds for all gateways together; 0: there is none. */
+/* The limit of this gateway alone, for one that holds for all gateways together; 0: there is none,
+ * or it is used up elsewhere. */
 static uint32_t left_here(uint64_t limit, uint64_t elsewhere, bool replaces)
 {
     uint64_t left = limit > elsewhere ? limit - elsewhere : 0;
@@ -215,7 +216,7 @@ static uint32_t left_here(uint64_t limit, uint64_t elsewhere, bool replaces)
     if (limit == USE_UNBOUNDED)
         return 0;
     if (left == 0 && replaces)
-        left = 1; /* the oldest goes, if it is here */
+        left = 1; /* the oldest stream may be here, and is replaced then */
     return left < UINT32_MAX ? (uint32_t)left : UINT32_MAX;
 }
 
@@ -235,7 +236,7 @@ enum admission_verdict streams_limits_here(const struct streams *streams, const 
         fair_use_look(streams->settings.uses, &subject, &limits, &times, &here);
     if (streams->settings.uses && address.size > 0)
         fair_use_look(streams->settings.uses, &prefix, &front->address_uses, &times, &there);
-    if (here.streams_elsewhere > 0) /* is it so still? */
+    if (here.streams_elsewhere > 0) /* have the number updated */
         fair_use_mark(streams->settings.uses, &subject, &times);
     if (there.streams_elsewhere > 0)
         fair_use_mark(streams->settings.uses, &prefix, &times);

@@ -1,20 +1,21 @@
-/* stream_walk.c - goes round the places of admission, of which each stream has one for its life.
+/* stream_walk.c - walks over the admission tickets, of which each stream has one for its whole
+ * life.
  *
- * A list of streams changes between two turns; the places do not, so that a walk is an index. Who
- * has come in since the walk began may be asked, too. */
+ * A list of streams changes between two turns, but tickets do not, so an index is enough. A stream
+ * that began after the walk may be asked about, too. */
 #include "gateway/streams/stream_walk.h"
 
 #include "base/alloc.h"
 #include "gateway/streams/stream.h"
 
-/* In a turn: a place without a stream costs next to nothing. */
+/* For each turn. A ticket without a stream costs almost nothing. */
 enum { TURN_STREAMS = 256, TURN_PLACES = 16384 };
 
 struct stream_walk {
     uv_idle_t idle;
     struct streams *streams;
     struct stream_question question;
-    size_t at, left; /* places */
+    size_t at, left; /* tickets */
     size_t ended;
 };
 

@@ -1,8 +1,8 @@
-/* gateway/streams/stream_walk.h - a question that is asked of every stream of a worker, by its
- * token: those for which it says true end with a reason.
+/* gateway/streams/stream_walk.h - asks a question about the token of every stream of a worker, and
+ * ends the streams for which the answer is true.
  *
- * Asked of some streams at each turn of the loop, so that no turn is long however many there are.
- * One question can be asked again and again. */
+ * Each turn of the loop processes a part of the streams, so that no turn takes long. A walk can be
+ * repeated. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,7 +18,7 @@ struct stream_walk;
 struct stream_question {
     enum disconnect_reason reason;
     bool (*ask)(void *context, const struct token *token);
-    /* All were asked, of which `ended` are to end. May be NULL. */
+    /* The walk is complete; `ended` streams end. May be NULL. */
     void (*done)(void *context, size_t ended);
     void *context;
 };
@@ -26,8 +26,8 @@ struct stream_question {
 /* NULL: out of memory. */
 struct stream_walk *stream_walk_new(struct streams *streams,
                                     const struct stream_question *question);
-/* Asks each stream that there is now. While a walk is under way it goes on until all have been
+/* Asks about all streams that exist now. If a walk is in progress, it continues until all have been
  * asked after this call. */
 void stream_walk_begin(struct stream_walk *walk);
-/* Before the streams are closed. The loop must run once more to let go of the handle. */
+/* Must be called before the streams are closed. The loop must run once more to close the handle. */
 void stream_walk_free(struct stream_walk *walk);

@@ -1,24 +1,23 @@
-/* stream_websocket.c - a stream on a WebSocket: the handshake, what the client says, the close.
+/* stream_websocket.c - a stream on a WebSocket: the handshake, messages of the client, the close.
  *
- * The reader tells what has come; here is what is done about it. Whatever a client says shows that
- * it lives. A ping is answered with a pong, the last of several that came together, and while the
- * socket is full only the newest is kept (RFC 6455, section 5.5.3): so the answers are bounded.
- * Text is for /v1/stream and dialects only; any other stream listens to nothing but another token,
- * and ends.
+ * The reader parses frames; this file acts on them. Whatever a client sends shows that it is alive.
+ * A ping is answered with a pong: of several that arrive together only the last one, and while the
+ * socket is full only the newest is kept (RFC 6455, section 5.5.3), so the answers are limited.
+ * Text is only for /v1/stream and dialects. On any other stream the only message is a new token;
+ * other text ends it.
  *
- * A close is a close frame each way. Ours goes out behind the message that says why; the peer's is
- * answered with its own code. Once both have gone, our side of the connection ends, and the peer's
- * end, or a deadline, ends the rest. Behind a fault nothing of the peer is read, not even its
- * close, so it is not waited for.
+ * Closing takes a close frame in each direction. Ours follows the message with the reason; the
+ * peer's is answered with its own code. After both, we shut down our side of the connection, and it
+ * ends when the peer closes its side, or at a deadline. After a protocol error nothing is read any
+ * more, not even the peer's close frame, so it is not waited for.
  *
- * Who sends messages without end is slowed: MESSAGES_AT_ONCE of them are read at once and as many a
- * second from then on, of long ones fewer. What has been received besides is kept, and the socket
- * is not read meanwhile, so that the client must wait; what it is sent does not.
+ * A client that sends messages without end is slowed down: MESSAGES_AT_ONCE of them are read at
+ * once, and as many per second from then on; fewer of long ones. Other received bytes are kept, and
+ * the socket is not read meanwhile, so that the client must wait. Sending to it continues.
  *
- * Bounds: a message, before and after it is inflated, by MAX_MESSAGE_BYTES, or MAX_UNHEARD_BYTES
- * where none is listened to; what is kept unread by one read of the socket; answers by what a
- * stream may hold of our own messages (stream_say.c); all of that for all streams together by
- * stream_memory.c. */
+ * Limits: a message has MAX_MESSAGE_BYTES, both compressed and decompressed, or MAX_UNHEARD_BYTES
+ * where only a token is accepted; unread bytes are those of one read of the socket; answers are
+ * limited by stream_say.c, and the memory for all streams together by stream_memory.c. */
 #include <errno.h>
 #include <string.h>
 
@@ -31,20 +30,21 @@
 
 enum {
     MAX_MESSAGE_BYTES = 256 << 10, /* on /v1/stream */
-    MAX_UNHEARD_BYTES = 12 << 10   /* elsewhere: for another token */
+    MAX_UNHEARD_BYTES = 12 << 10   /* elsewhere, for a new token */
 };
 
 enum {
     MESSAGES_AT_ONCE = 100,
-    MESSAGE_PART_BYTES = 4096, /* a message counts as one, and one more for each of these */
-    READ_AGAIN_MESSAGES = 10   /* there is room for, so that a flood does not wake us for each */
+    MESSAGE_PART_BYTES = 4096, /* a message counts as one, plus one for each of these */
+    READ_AGAIN_MESSAGES = 10   /* reading resumes with room for so many, to wake up less often */
 };
 
 static const struct leaky_rate message_rate = {MESSAGES_AT_ONCE, 1000};
 
 /* --- the handshake --- */
 
-/* Browsers, and npm's `ws`, end a WebSocket that has none of the subprotocols that they offered. */
+/* Browsers, and npm's `ws`, close a WebSocket if the server selects none of the subprotocols that
+ * they offered. */
 static void append_protocol(const struct stream_request *request, struct sl_slice offered,
                             struct buffer *head)
 {
@@ -86,7 +86,7 @@ static int websocket_open(struct stream *stream, const struct http_head *request
     return r;
 }
 
-/* --- what is said to it --- */
+/* --- sending --- */
 
 static void send_pong(struct websocket *websocket)
 {
@@ -123,7 +123,7 @@ static void websocket_say_end(struct stream *stream, const struct disconnect_row
     say_close(websocket_of(stream), close.code, sl_slice_str(close.reason));
 }
 
-/* --- what it says --- */
+/* --- messages of the client --- */
 
 static uint64_t loop_ms(const struct websocket *websocket)
 {
@@ -156,7 +156,7 @@ static void on_ping(struct websocket *websocket, struct sl_slice payload)
     websocket->has_ping = !websocket->pong.failed;
 }
 
-/* The peer closes, or answers our close. */
+/* The peer closes, or answers our close frame. */
 static void on_close(struct websocket *websocket, uint16_t code)
 {
     struct stream *stream = &websocket->stream;
@@ -165,7 +165,7 @@ static void on_close(struct websocket *websocket, uint16_t code)
     if (stream->stage == STREAM_CLOSING)
         wire_finish(&stream->wire);
     if (stream->stage != STREAM_LIVE || stream->end != STREAM_GOES_ON)
-        return; /* our close frame is on its way */
+        return; /* our close frame will be sent */
     stream_leave_delivery(stream);
     say_close(websocket, code, SL_SLICE(""));
     stream_leave(stream, STREAM_LEAVING_MS);
@@ -214,7 +214,7 @@ static void on_deflated(struct websocket *websocket, struct sl_slice compressed)
     websocket_reader_stop(&websocket->reader);
 }
 
-static bool is_heeded(const struct websocket *websocket)
+static bool is_processed(const struct websocket *websocket)
 {
     return stream_goes_on(&websocket->stream);
 }
@@ -224,7 +224,7 @@ static void act(struct websocket *websocket, enum websocket_item item,
 {
     if (item == WEBSOCKET_CLOSE)
         on_close(websocket, event->code);
-    else if (!is_heeded(websocket))
+    else if (!is_processed(websocket))
         return;
     else if (item == WEBSOCKET_MESSAGE)
         on_message(websocket, event->payload);
@@ -236,22 +236,22 @@ static void act(struct websocket *websocket, enum websocket_item item,
         on_fault(websocket, event->code);
 }
 
-/* --- how fast it is read --- */
+/* --- the rate of reading --- */
 
-/* Who is not listened to any more costs nothing. */
+/* Input that is only skipped costs nothing, so it is not limited. */
 static bool may_read(const struct websocket *websocket)
 {
-    return !is_heeded(websocket) ||
+    return !is_processed(websocket) ||
            leaky_bucket_has_room(&websocket->messages, &message_rate, loop_ms(websocket));
 }
 
-/* As much of the input as may be read now. */
+/* Reads as much of the input as the rate permits. */
 static void read_input(struct websocket *websocket, struct websocket_input *input)
 {
     enum websocket_item item = WEBSOCKET_CLOSE;
     struct websocket_event event;
 
-    websocket->pinged_ms = 0; /* whatever it says, it lives */
+    websocket->pinged_ms = 0; /* any input shows that it is alive */
     while (item != WEBSOCKET_MORE && (input->size == 0 || may_read(websocket))) {
         item = websocket_read(&websocket->reader, input, &event);
         if (item != WEBSOCKET_MORE)
@@ -302,7 +302,7 @@ static uint64_t websocket_pause_left_ms(const struct stream *stream)
                                 MESSAGES_AT_ONCE - READ_AGAIN_MESSAGES, loop_ms(websocket));
 }
 
-/* What a message says is told as a slice of `unread`, which stays where it is meanwhile. */
+/* Messages are slices of `unread`, which does not move meanwhile. */
 static void websocket_read_on(struct stream *stream)
 {
     struct websocket *websocket = websocket_of(stream);
@@ -326,15 +326,15 @@ static size_t websocket_kept_bytes(const struct stream *stream)
     return websocket_reader_kept_bytes(&websocket->reader) + websocket->unread.capacity;
 }
 
-/* The peer answers our close frame first, unless it has said its own already. */
+/* The connection ends after the peer's close frame, unless that has arrived already. */
 static void websocket_begin_close(struct stream *stream)
 {
     if (websocket_of(stream)->was_closed)
         wire_finish(&stream->wire);
-    websocket_read_on(stream); /* all that is left: its close frame may be in it */
+    websocket_read_on(stream); /* reads the rest, which may contain the peer's close frame */
 }
 
-/* Its close frame will not be read either, so it is not waited for. */
+/* Its close frame will not be read, so it is not waited for. */
 static void websocket_stop_reading(struct stream *stream)
 {
     struct websocket *websocket = websocket_of(stream);

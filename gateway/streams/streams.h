@@ -1,8 +1,8 @@
-/* gateway/streams/streams.h - the streams of a worker: what a stream is on HTTP and on WebSocket.
+/* gateway/streams/streams.h - the streams of a worker, over HTTP and WebSocket.
  *
- * A request that asks for a stream is checked here (token, parameters, limits), and then its
- * connection is taken over from HTTP: it joins delivery, is kept alive, and ends with a message
- * that says why. */
+ * A request for a stream is checked here (token, parameters, limits). Then its connection is taken
+ * over from HTTP: it joins delivery, is kept alive, and ends with a message that contains the
+ * reason. Belongs to the thread of its loop. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,20 +28,20 @@ struct user_checks;
 
 struct streams_settings {
     uv_loop_t *loop;
-    struct control_channel *control; /* by which all workers are asked */
-    struct turn *turn;               /* where streams are closed */
+    struct control_channel *control; /* for questions to all workers */
+    struct turn *turn;               /* at its end streams are closed */
     struct deliver *deliver;
-    struct dictionaries *dictionaries;  /* NULL: nothing is compressed */
-    const struct front_settings *front; /* as it is at each request */
+    struct dictionaries *dictionaries;  /* NULL: no compression */
+    const struct front_settings *front; /* may change between requests */
     struct admission *admission;
-    struct fair_use *uses; /* NULL: nothing is counted */
+    struct fair_use *uses; /* NULL: nothing is counted or limited */
     unsigned worker;
     struct metrics *metrics;
-    struct slow_board *slow_board;   /* of all workers; we write our part */
-    struct user_checks *user_checks; /* NULL: nobody is asked for */
-    struct pass_store *passes;       /* of tickets; NULL: there are none */
-    struct rule_store *rules;        /* that subjects keep; NULL: there are none */
-    struct audit_log *audit;         /* NULL: none */
+    struct slow_board *slow_board;   /* of all workers; this one writes its part */
+    struct user_checks *user_checks; /* NULL: logins are not checked */
+    struct pass_store *passes;       /* for tickets; NULL: there are none */
+    struct rule_store *rules;        /* kept rules; NULL: there are none */
+    struct audit_log *audit;         /* NULL: off */
 };
 
 /* NULL: out of memory or descriptors. */
@@ -49,69 +49,71 @@ struct streams *streams_new(const struct streams_settings *settings);
 
 /* Whether there is a source of events. */
 void streams_set_ready(struct streams *streams, bool is_ready);
-/* May streams begin now? 0; -EPROTO: *refusal says why not. */
+/* Whether streams can begin now. 0; -EPROTO: *refusal says why not. */
 int streams_check_readiness(const struct streams *streams, struct http_refusal *refusal);
 
-/* Before the body of such a request is read: may it ask for a stream? 0; -EPROTO: *refusal, and
- * *ret_fault for log and metrics. A token that is in the body is not asked for, if that is small.
- */
+/* Checks the token and scope of a request for a stream before its body is read. 0; -EPROTO: respond
+ * with *refusal; *ret_fault is for log and metrics. If the head has no token, it may be in the
+ * body, if that is small. */
 int streams_check_head(struct streams *streams, const struct http_head *head,
                        struct http_refusal *refusal, enum token_fault *ret_fault);
-/* Begins the stream `kind` that the request asks for, by WebSocket if it is an upgrade. 0: the
- * connection is taken over; -EPROTO: *refusal is the answer, and *ret_fault, if it is not TOKEN_OK,
- * what was wrong with the token. */
+/* Begins the stream `kind` of the request, as a WebSocket if it is an upgrade. 0: the connection is
+ * taken over; -EPROTO: respond with *refusal; if *ret_fault is not TOKEN_OK, it is what was wrong
+ * with the token. */
 int streams_begin(struct streams *streams, struct http_connection *connection,
                   enum stream_kind kind, const struct http_head *head, struct http_refusal *refusal,
                   enum token_fault *ret_fault);
 
-/* A request of a dialect that is answered later, with a refusal. */
+/* Called when a request of a dialect is refused later. */
 typedef void (*streams_refused_in_fn)(struct http_connection *connection,
                                       const struct dialect *dialect,
                                       const struct http_refusal *refusal);
-/* The same for a route of a dialect that is a stream; one that has kept rules begins later. */
+/* The same for a route of a dialect that is a stream; a stream with kept rules begins later. */
 int streams_begin_dialect(struct streams *streams, struct http_connection *connection,
                           const struct dialect *dialect, const struct dialect_route *route,
                           bool is_private, const struct http_head *head,
                           streams_refused_in_fn refused, struct http_refusal *refusal,
                           enum token_fault *ret_fault);
-/* Before its body is read, as streams_check_head(). */
+/* Like streams_check_head(), for a dialect. */
 int streams_check_dialect(struct streams *streams, const struct dialect *dialect, bool is_private,
                           const struct http_head *head, struct http_refusal *refusal,
                           enum token_fault *ret_fault);
-/* A request that is answered later, with a refusal. */
+/* Called when a request is refused later. */
 typedef void (*streams_refused_fn)(struct http_connection *connection,
                                    const struct http_refusal *refusal);
-/* As streams_begin(), of a request with this ticket: 0: it is taken over, or answered, later. By
- * `may_have_session` it may come by a cookie instead, and be given one. */
+/* Like streams_begin(), for a request with a ticket. 0: it will be taken over or answered later.
+ * With `may_have_session`, it may have a session cookie instead, and is given one. */
 int streams_begin_with_ticket(struct streams *streams, struct http_connection *connection,
                               enum stream_kind kind, const struct http_head *head,
                               struct sl_slice ticket, bool may_have_session,
                               streams_refused_fn refused, struct http_refusal *refusal);
-/* Answers, later, what a route of a dialect asks of the rules of the token's subject. */
+/* Processes a request of a dialect about the kept rules of the token's subject. 0: answered later.
+ */
 int streams_rules(struct streams *streams, struct http_connection *connection,
                   const struct dialect *dialect, const struct dialect_route *route,
                   const struct http_head *head, streams_refused_in_fn refused,
                   struct http_refusal *refusal, enum token_fault *ret_fault);
-/* Answers, later, with a ticket for the path in the body: a POST of JSON. */
+/* Processes a POST of JSON with the path of a stream; the response, sent later, contains a ticket
+ * for it. */
 int streams_make_ticket(struct streams *streams, struct http_connection *connection,
                         const struct http_head *head, streams_refused_fn refused,
                         struct http_refusal *refusal, enum token_fault *ret_fault);
 
-/* Answers, later, what the filter in the body would bring: a POST of JSON. */
+/* Processes a POST of JSON with a filter; the response, sent later, estimates what it matches. */
 int streams_estimate(struct streams *streams, struct http_connection *connection,
                      const struct http_head *head, struct http_refusal *refusal,
                      enum token_fault *ret_fault);
 
-/* Answers, perhaps later, what is asked of connections (connections.h). */
+/* Processes a request about connections (connections.h), now or later. */
 int streams_connections(struct streams *streams, struct http_connection *connection,
                         const struct http_head *head, struct http_refusal *refusal,
                         enum token_fault *ret_fault);
 
-/* Streams are sent what they are owed and then told that the server drains; call it now and then.
- * `hurries`: nobody waits for a queue to empty any more. */
+/* The server is shutting down: ends each stream when it has been sent everything; at once with
+ * `hurries`. To be called repeatedly. */
 void streams_drain(struct streams *streams, bool has_successor, bool hurries);
 size_t streams_count(const struct streams *streams);
 
-/* Closes what is left. The loop must then run until it is empty. */
+/* Closes the remaining streams. The loop must then run until nothing is left to do. */
 void streams_close(struct streams *streams);
 void streams_free(struct streams *streams);

@@ -1,14 +1,14 @@
-/* ticket_entry.c - a request that comes with a ticket: asked for in Redis, checked, and only then
- * taken.
+/* ticket_entry.c - a request with a ticket: the ticket is looked up in Redis, the request is
+ * checked, and only then is the ticket taken.
  *
- *     look at the ticket -> all checks of a stream -> take it -> (keep a session) -> begin
+ *     look up the ticket -> all checks of a stream -> take it -> (store a session) -> begin
  *           | none
- *           look at the session of the cookie -> all checks -> begin
+ *           look up the session of the cookie -> all checks -> begin
  *
- * Between the checks and the taking it counts as a stream, so that nothing which is asked for can
- * be gone when the ticket is used up. The connection waits, and its head is kept; who closes it
- * meanwhile leaves an entry that ends with the answer of Redis. Bounds: TICKETS_WAITED_FOR_MAX on a
- * worker, and the time limit of commands. */
+ * After the checks it counts as a stream, so that nothing it needs can be gone when the ticket has
+ * been used up. The connection waits, and its head is kept. If the client closes it meanwhile, the
+ * entry exists until Redis answers. Limits: TICKETS_WAITED_FOR_MAX on a worker, and the time limit
+ * of commands. */
 #include <errno.h>
 #include <string.h>
 
@@ -22,16 +22,16 @@
 #include "gateway/streams/ticket_wait.h"
 
 struct ticket_entry {
-    struct ticket_wait wait; /* first */
+    struct ticket_wait wait; /* must be the first member */
     enum stream_kind kind;
     struct buffer text; /* of the head */
     struct http_head head;
-    struct sl_slice ticket; /* of the head */
+    struct sl_slice ticket; /* in the head */
     struct use_check use;   /* of the request, for its address */
     char address[WIRE_ADDRESS_SIZE];
     bool may_have_session;
     char session[STREAM_PASS_SECRET_SIZE]; /* the new one */
-    bool is_open;                          /* `opening` is */
+    bool is_open;                          /* `opening` is set */
     struct stream_opening opening;
 };
 
@@ -77,7 +77,7 @@ static void refuse_for_redis(struct ticket_entry *entry, const char *message)
     refuse(entry, &refusal);
 }
 
-/* --- it begins --- */
+/* --- beginning --- */
 
 static void begin(struct ticket_entry *entry)
 {
@@ -112,7 +112,7 @@ static uint64_t session_ms(const struct ticket_entry *entry)
     return left < SESSION_MAX_MS ? left : SESSION_MAX_MS;
 }
 
-/* Without one it begins all the same, and has to come back with another ticket. */
+/* If storing fails, the stream begins without a session, and reconnecting needs a new ticket. */
 static void on_session_put(void *owner, int r, const struct stream_pass *pass, const char *why)
 {
     struct ticket_entry *entry = owner;
@@ -130,7 +130,7 @@ static void on_session_put(void *owner, int r, const struct stream_pass *pass, c
     begin(entry);
 }
 
-/* false: it has none. */
+/* false: it gets none. */
 static bool begin_session(struct ticket_entry *entry, const struct stream_pass *pass)
 {
     struct streams *streams = entry->wait.streams;
@@ -142,7 +142,7 @@ static bool begin_session(struct ticket_entry *entry, const struct stream_pass *
                           pass, session_ms(entry), on_session_put, entry) == 0;
 }
 
-/* --- it is checked, and taken --- */
+/* --- checking and taking --- */
 
 static void on_taken(void *owner, int r, const struct stream_pass *pass, const char *why)
 {
@@ -159,7 +159,7 @@ static void on_taken(void *owner, int r, const struct stream_pass *pass, const c
         begin(entry);
 }
 
-/* 0; 1: it is answered; -EPROTO: *refusal; -ENOMEM. */
+/* 0; 1: the request has been answered; -EPROTO: *refusal is set; -ENOMEM. */
 static int check(struct ticket_entry *entry, const struct stream_pass *pass,
                  struct http_refusal *refusal)
 {
@@ -216,7 +216,7 @@ static void on_session(void *owner, int r, const struct stream_pass *pass, const
         entry_free(entry);
 }
 
-/* The ticket is not there. 0: its session is asked for. */
+/* There is no such ticket. 0: the session is being looked up. */
 static int look_for_session(struct ticket_entry *entry)
 {
     struct streams *streams = entry->wait.streams;
@@ -263,9 +263,10 @@ static void on_ticket(void *owner, int r, const struct stream_pass *pass, const 
         refuse_ticket(entry);
 }
 
-/* --- it comes --- */
+/* --- the request --- */
 
-/* The head, again, from bytes of our own; and who counts what its address guesses. */
+/* Copies and parses the head, which otherwise points into the connection, and the address, for
+ * counting invalid tickets. */
 static int keep_head(struct ticket_entry *entry, const struct http_head *head,
                      struct http_refusal *refusal)
 {

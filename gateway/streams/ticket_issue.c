@@ -1,7 +1,7 @@
-/* ticket_issue.c - POST /v1/tickets: a token and the path of a stream -> a ticket for that.
+/* ticket_issue.c - POST /v1/tickets: a token and the path of a stream -> a ticket for that stream.
  *
- * The path is checked as the request for the stream would be, so what is wrong with it is told to
- * whoever can do something about it, and not to an EventSource, which cannot read the answer. */
+ * The path is checked like a request for the stream, so errors are reported to the program that
+ * asks for the ticket, and not to an EventSource, which cannot read the response. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "gateway/streams/ticket_wait.h"
 
 struct ticket_issue {
-    struct ticket_wait wait; /* first */
+    struct ticket_wait wait; /* must be the first member */
     char secret[STREAM_PASS_SECRET_SIZE];
     uint64_t ttl_ms;
 };
@@ -55,7 +55,7 @@ static void on_put(void *owner, int r, const struct stream_pass *pass, const cha
     mem_free(issue);
 }
 
-/* {"path":"..."}; the slice is the JSON's. */
+/* {"path":"..."}; the slice points into the JSON. */
 static int read_path(const json_t *json, struct sl_slice *ret_path, struct http_refusal *refusal)
 {
     const json_t *path = json_object_get(json, "path");
@@ -97,7 +97,7 @@ static int read_request(struct streams *streams, const struct http_request *http
     return r;
 }
 
-/* No longer than its token; whole seconds, as they are told. */
+/* No longer than the token; whole seconds, because the response contains seconds. */
 static uint64_t ttl_of(const struct streams *streams, const struct token *token)
 {
     uint64_t now = clock_wall_ms(), ttl = streams->settings.front->ticket_ms;

@@ -1,9 +1,9 @@
 /* user_check.c - one command at a time for each stream, in the order of its subscriptions.
  *
- * A question is the logins of one filter, SL_FILTER_LOGINS_MAX at most. Those of a stream wait in a
- * list, of which the first is under way: so a stream has one command in flight, and QUESTIONS_MAX
- * questions in memory; what is subscribed beyond goes without. The stream may end before the answer
- * comes: then the question that is under way belongs to the answer, which frees it. */
+ * A question contains the logins of one filter, SL_FILTER_LOGINS_MAX at most. The questions of a
+ * stream are in a list, of which the first one is outstanding. So a stream has one command in
+ * flight and at most QUESTIONS_MAX questions in memory; further ones are dropped. If the stream
+ * ends before the reply, the reply owns and frees the outstanding question. */
 #include "gateway/streams/user_check.h"
 
 #include <errno.h>
@@ -18,14 +18,14 @@ enum { QUESTIONS_MAX = 32, ID_SIZE = 65 };
 
 struct user_checks {
     struct redis_commands *commands;
-    uint32_t shards; /* 0: not known */
+    uint32_t shards; /* 0: unknown */
 };
 
 struct user_question {
-    struct list_node node;         /* in its list */
+    struct list_node node;         /* in asking->list */
     struct user_questions *asking; /* NULL: the stream has ended */
     char id[ID_SIZE];              /* of the subscription; empty: none */
-    size_t at, count;              /* logins[at] is being asked for */
+    size_t at, count;              /* logins[at] is being checked */
     struct sl_filter_login logins[SL_FILTER_LOGINS_MAX];
 };
 
@@ -73,7 +73,7 @@ static void say_unknown(const struct user_question *question)
 
 static void on_answer(void *owner, const redisReply *reply, const char *why);
 
-/* 0: an answer comes; -ENOENT: that can be nobody's login; other: it cannot be asked. */
+/* 0: a reply will come; -ENOENT: not a valid login; other: not possible. */
 static int ask(struct user_question *question)
 {
     struct user_checks *checks = question->asking->checks;
@@ -92,7 +92,7 @@ static int ask(struct user_question *question)
     return redis_commands_run_take(checks->commands, &call, on_answer, question);
 }
 
-/* true: an answer comes; false: it has no login left to ask for. */
+/* true: a reply will come; false: no login is left. */
 static bool ask_next(struct user_question *question)
 {
     int r = -ENOENT;
@@ -129,7 +129,7 @@ static void on_answer(void *owner, const redisReply *reply, const char *why)
     }
     if (reply && sl_user_find_reply(reply, &user, NULL) == -ENOENT)
         say_unknown(question);
-    question->at = reply ? question->at + 1 : question->count; /* Redis is away */
+    question->at = reply ? question->at + 1 : question->count; /* Redis is down */
     go_on(question->asking);
 }
 
@@ -157,7 +157,7 @@ void user_questions_add(struct user_questions *questions, struct sl_slice id,
 void user_questions_forget(struct user_questions *questions)
 {
     struct user_question *question;
-    bool is_asked = true; /* the first one is */
+    bool is_asked = true; /* the first one has been sent */
 
     while ((question = first_of(questions))) {
         list_remove(&questions->list, &question->node);

@@ -1,8 +1,8 @@
-/* gateway/streams/user_check.h - is there a user of each login that a filter names?
+/* gateway/streams/user_check.h - checks whether users with the logins in a filter exist.
  *
- * A login that nobody has matches nothing until somebody takes it; the events of other producers
- * may have it all the same. So it is no reason to refuse a filter, but worth a word, once Redis has
- * answered. What Redis does not answer is not said. */
+ * A filter with an unknown login matches nothing until a user takes that login; but events of other
+ * producers may contain it. So the filter is accepted, and a warning follows when Redis has
+ * answered. If Redis does not answer, there is no warning. */
 #pragma once
 
 #include <stdint.h>
@@ -15,21 +15,22 @@ struct sl_filter_login;
 struct sl_filter_warnings;
 struct user_checks;
 
-/* Who asks, for all streams. NULL: out of memory. `commands` must be freed first: it answers what
- * is under way. */
+/* The checks of all streams. NULL: out of memory. `commands` must be freed first, because that ends
+ * outstanding commands. */
 struct user_checks *user_checks_new(struct redis_commands *commands);
 void user_checks_free(struct user_checks *checks);
 
-/* Of the database; 0, as at the beginning: it is not known, and nobody is asked for. */
+/* Sets the number of shards; 0, as at the beginning: the database is unknown, and logins are not
+ * checked. */
 void user_checks_set_shards(struct user_checks *checks, uint32_t shards);
 
-/* `id` is the subscription's; empty: none. */
+/* Called for a login that no user has. `id` is the subscription's; empty: none. */
 typedef void (*user_unknown_fn)(void *owner, const char *id, const struct sl_filter_login *login);
 
-/* What one stream asks. */
+/* The questions of a stream. */
 struct user_questions {
-    struct user_checks *checks; /* NULL: nobody is asked for */
-    struct list list;           /* the first is under way */
+    struct user_checks *checks; /* NULL: logins are not checked */
+    struct list list;           /* the first has been sent */
     user_unknown_fn unknown;
     void *owner;
 };
@@ -37,9 +38,9 @@ struct user_questions {
 void user_questions_init(struct user_questions *questions, struct user_checks *checks,
                          user_unknown_fn unknown, void *owner);
 
-/* Asks for the logins in `warnings`, one after the other. `id` is the subscription's; without data:
- * none. Out of memory: nothing is said. */
+/* Checks the logins in `warnings`, one after the other. `id` is the subscription's; without data:
+ * none. Out of memory: they are not checked. */
 void user_questions_add(struct user_questions *questions, struct sl_slice id,
                         const struct sl_filter_warnings *warnings);
-/* The owner ends, and hears nothing any more. */
+/* The owner ends: `unknown` is not called any more. */
 void user_questions_forget(struct user_questions *questions);
