@@ -1,8 +1,7 @@
-// Bundles src/ into a folder of files that sluiced serves, each with its .gz, and a manifest.txt:
-// a line for each file with the path of its URL, its name in the folder, page or asset, and for whom it is:
-// all, or operators where they have a port of their own. The descriptions of the API in docs/ are served as
-// they are, as JSON, and as the page at /docs.
-// /licenses.txt is made of what the packages say of themselves whose code or data is in the bundle.
+// Bundles src/ into a folder of files that sluiced serves, each also compressed as .gz, and manifest.txt, which
+// has a line for each file: the path of its URL, its name in the folder, `page` or `asset`, and its audience: all,
+// or operators, if those have a port of their own. The API descriptions in docs/ are served as YAML, as JSON, and
+// as the page at /docs. /licenses.txt contains the licences of all packages with code or data in the bundle.
 //
 //     node build.mjs FOLDER_WITH_NODE_MODULES OUTPUT_FOLDER
 import { createRequire } from 'node:module';
@@ -19,7 +18,7 @@ const { buildSync } = load('esbuild');
 const { parse: parseYaml } = load('yaml');
 
 const pages = { '/': 'index.html', '/status': 'status.html' };
-// The streams of the page are those of clients/typescript; the worker of that is served as hub.js.
+// The page uses clients/typescript for its streams; the worker of that package is served as hub.js.
 const hub = '../../clients/typescript/src/worker.ts';
 const entries = ['dashboard.js', 'worker.js', 'status.js', 'common.css', 'dashboard.css', 'status.css', 'icon.svg', 'warning.svg', 'critical.svg'];
 
@@ -52,7 +51,7 @@ const files = bundle.outputFiles.map(({ path: name, contents }) => ({
   contents,
 }));
 
-// What a page calls /assets/common.css is served under a name with a hash.
+// Names such as /assets/common.css in a page are replaced by names with a hash.
 const renamed = new Map();
 for (const [name, { entryPoint }] of Object.entries(bundle.metafile.outputs)) {
   if (entryPoint === hub) renamed.set('/assets/hub.js', `/assets/${path.basename(name)}`);
@@ -70,7 +69,7 @@ const withAssets = (name, text) => Buffer.from(text.replace(/\/assets\/[\w.-]+/g
   return asset;
 }));
 
-// What a page's script imports is asked for with it, not after it.
+// The modules that a page's script imports are preloaded, so that they are not requested one after the other.
 function withPreloads(text) {
   const asked = new Set();
   return text.replace(/^<script type="module" src="\/assets\/([\w.]+)"><\/script>$/gm, (script, entry) => {
@@ -86,7 +85,7 @@ for (const [url, name] of Object.entries(pages)) {
 }
 for (const file of files.filter(({ kind }) => kind === 'page')) file.contents = withAssets(file.name, file.contents.toString());
 
-// What describes the API is for all who use it, and so is what its page is made of.
+// The API descriptions, and the assets of their page, are for everybody.
 const docs = path.resolve(source, '../../docs');
 const descriptions = ['openapi', 'asyncapi'].map((name) => {
   const text = readFileSync(path.join(docs, `${name}.yaml`));
@@ -102,7 +101,7 @@ for (const file of files) {
 const icon = files.find(({ name }) => name.startsWith('icon-'));
 files.push({ name: 'favicon.svg', url: '/favicon.ico', kind: 'page', audience: 'all', contents: icon.contents });
 
-// The licence of each package that esbuild has read something of. One without a licence ends this.
+// The licences of all packages from which esbuild has read a file. A package without one is an error.
 function notices() {
   const names = new Set();
   for (const input of Object.keys(bundle.metafile.inputs)) {

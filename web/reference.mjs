@@ -1,9 +1,9 @@
-// Makes the page at /docs of openapi.yaml and asyncapi.yaml: one document, without a script, which can
-// be searched and printed. Schemas are shown as they are, each in a fold of its own.
+// Renders openapi.yaml and asyncapi.yaml as the page at /docs: one document without scripts, for searching and
+// printing. Each schema is shown as JSON in an element that can be opened.
 
 const escape = (text) => String(text).replace(/[&<>"]/g, (c) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[c]);
 
-// Markdown as the descriptions use it: paragraphs and `code`.
+// The subset of Markdown that the descriptions use: paragraphs and `code`.
 const prose = (text) => (text ?? '').trim().split(/\n\s*\n/).filter(Boolean)
   .map((part) => `<p>${escape(part).replace(/`([^`]+)`/g, '<code>$1</code>')}</p>`).join('\n');
 

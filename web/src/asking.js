@@ -1,4 +1,4 @@
-// asking.js - the field, and what is wrong with what stands in it.
+// asking.js - the search field, its errors and its estimate.
 
 import { $, announce } from './dom.js';
 import { Estimating } from './estimate.js';
@@ -8,7 +8,8 @@ import { getToken } from './token.js';
 const PLACE = /at character (\d+)/;
 
 export class Asking {
-  // onAsk(text, isBeside): it is to be shown; onExamples(events): of what it would bring; isOnline(): whether the server can be asked.
+  // onAsk(text, isBeside): show this question; onExamples(events): examples of what it matches; isOnline(): whether the
+  // server can be reached.
   constructor({ onAsk, onExamples, isOnline }) {
     Object.assign(this, { onAsk, isOnline });
     this.input = $('#question');
@@ -33,7 +34,7 @@ export class Asking {
     return this.input.value;
   }
 
-  // Not while somebody types.
+  // Does nothing while the user is typing.
   set text(text) {
     if (!this.isTyping) this.input.value = text;
   }
@@ -43,7 +44,7 @@ export class Asking {
     this.input.select();
   }
 
-  // What is refused changes nothing of what is shown.
+  // If the question is refused, nothing of what is shown changes.
   async check(text, isBeside) {
     const path = countsPath(text, { bucket: '1s', since: '-1s' }, '/v1/counts');
     const error = path && getToken() && this.isOnline() ? await askWhy(path) : null;
@@ -70,7 +71,7 @@ export class Asking {
     announce(text);
   }
 
-  // `error` of the server, about `text`.
+  // Shows an error of the server about `text`.
   fail(error, text) {
     const message = error.message.replace(/ ?'[^']*' at character \d+:.*$|:? at character \d+:.*$/, '');
     const at = error.at ?? Number(PLACE.exec(error.message)?.[1] ?? 0) - 1;
@@ -88,7 +89,7 @@ export class Asking {
   }
 }
 
-// What the server says against a request; null: nothing, or nothing that the stream itself would not say.
+// Resolves to the server's error for a request; null: none, or one that the stream itself reports.
 async function askWhy(path) {
   try {
     const response = await fetch(path, { headers: { Authorization: `Bearer ${getToken()}` }, cache: 'no-store', credentials: 'omit' });

@@ -1,4 +1,4 @@
-// chips.js - the questions, each with its colour, its rate, how it went and how it changes.
+// chips.js - the questions as chips, each with its colour, rate, sparkline and change.
 
 import { $, make } from './dom.js';
 import { titleOf } from './question.js';
@@ -21,7 +21,7 @@ export function formatChange(change) {
   return `${change < 0 ? '−' : '+'}${Math.abs(change).toLocaleString(undefined, { style: 'percent', maximumFractionDigits: 0 })}`;
 }
 
-// The rates of so many parts of [from, to), as points of a line in a box of 48 by 16; '' while nothing is known.
+// The rates of POINTS parts of [from, to) as points of a line in a box of 48 by 16; '' if all are unknown.
 export function sparkline(buckets, from, to) {
   const step = (to - from) / POINTS;
   const rates = Array.from({ length: POINTS }, (_, i) => buckets.rate(from + i * step, from + (i + 1) * step));

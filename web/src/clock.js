@@ -1,18 +1,18 @@
-// clock.js - the time of the server, as its counts tell it.
+// clock.js - estimates the server's time from its counts.
 //
-// Buckets are closed by the clock of Redis, and this computer's may be another. While buckets of one
-// second come a second apart, they are live, and say what time it is there.
+// Buckets are closed by the clock of Redis, which may differ from this computer's. When buckets of one second arrive
+// about one second apart, they are live, and their ends are the server's time.
 
-const LIVE_AFTER = 3; // buckets in a row that came a second apart
+const LIVE_AFTER = 3; // consecutive buckets that arrived about a second apart
 
 export class ServerClock {
   constructor() {
-    this.offset = 0; // ms, of the server's clock against this one
+    this.offset = 0; // ms; the server's clock minus this one
     this.before = 0;
     this.steady = 0;
   }
 
-  // A bucket has come, which ended at `end`.
+  // A bucket has arrived that ended at `end`.
   heard(end, bucketMs, now = Date.now()) {
     const isApart = bucketMs === 1000 && now - this.before > 500 && now - this.before < 2000;
     this.before = now;

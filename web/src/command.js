@@ -1,4 +1,4 @@
-// command.js - the stream on the page as a command for a terminal.
+// command.js - prints the requests of the page as shell commands.
 
 const quote = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 

@@ -1,9 +1,9 @@
-// dom.js - elements without innerHTML: what a post says is text, whatever it looks like.
+// dom.js - creates elements without innerHTML, so that the text of a post is never interpreted as HTML.
 
 export const $ = (selector, root = document) => root.querySelector(selector);
 export const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
 
-// make('a.link', { href }, 'text', node, ...) - null and undefined are left out, of both.
+// make('a.link', { href }, 'text', node, ...); attributes and children that are null or undefined are left out.
 export function make(what, attributes = {}, ...children) {
   const [tag, ...classes] = what.split('.');
   const element = document.createElement(tag);
@@ -30,7 +30,7 @@ export function icon(path) {
 
 export const ICON_REPLY = 'M6.5 3.5 2.5 7.5l4 4M3 7.5h6.5a4 4 0 0 1 4 4v1';
 
-// Says `text` to a screen reader, once it has finished what it is at.
+// Has a screen reader say `text` when it has finished its current output.
 export function announce(text) {
   $('#say').textContent = text;
 }
@@ -41,7 +41,7 @@ export async function copyText(button, text) {
   flash(button, isCopied ? 'Copied' : 'Not permitted');
 }
 
-// Over plain HTTP from another machine a page has no navigator.clipboard.
+// On pages over plain HTTP from another host there is no navigator.clipboard.
 function copySelected(text) {
   const field = make('textarea.unseen', { readonly: '', 'aria-hidden': 'true' }, text);
   const focused = document.activeElement;

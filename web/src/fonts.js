@@ -1,7 +1,7 @@
-// fonts.js - has this system a font for it?
+// fonts.js - detects scripts for which the system has no font.
 //
-// A page cannot bring fonts for all scripts, but it can say which one is missing. One character of each is
-// drawn once, when the first post has it: without a font it looks as a character that nobody has.
+// A page cannot include fonts for all scripts, but it can name the missing one. When the first post in a script
+// arrives, one of its characters is drawn: without a font it looks like a character that does not exist.
 
 const SCRIPTS = [
   [/\p{Script=Han}/u, '永', 'Chinese', 'fonts-noto-cjk'],
@@ -15,7 +15,7 @@ const SCRIPTS = [
   [/\p{Script=Tamil}/u, 'க', 'Tamil', 'fonts-noto-core'],
   [/\p{Emoji_Presentation}/u, '🍅', 'emoji', 'fonts-noto-color-emoji'],
 ];
-const NOBODYS = '\u{10fffd}'; // for private use
+const NOBODYS = '\u{10fffd}'; // a private-use character, which no font has
 const SIDE = 24;
 
 let pen = null;
@@ -28,11 +28,11 @@ function picture(character) {
   return pen.getImageData(0, 0, SIDE, SIDE).data.join();
 }
 
-const looked = new Map(); // character -> whether it is drawn
+const looked = new Map(); // character -> whether there is a font for it
 
 const isDrawn = (character) => picture(character) !== picture(NOBODYS);
 
-// { language, package }: the first script of `text` that cannot be drawn here; null: all can.
+// { language, package } for the first script of `text` without a font; null: there are fonts for all.
 export function missingFont(text) {
   for (const [script, character, language, font] of SCRIPTS) {
     if (!script.test(text)) continue;

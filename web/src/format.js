@@ -1,4 +1,4 @@
-// format.js - numbers as people read them.
+// format.js - formats numbers for people.
 
 const NOTHING = '–';
 
@@ -21,7 +21,7 @@ export function formatBytes(value) {
   return `${value.toLocaleString(undefined, { maximumFractionDigits: value < 10 && unit > 0 ? 1 : 0 })} ${units[unit]}`;
 }
 
-// A time, from microseconds to days.
+// A duration, from microseconds to days.
 export function formatSeconds(seconds) {
   if (seconds === null || seconds === undefined) return NOTHING;
   if (seconds === Infinity) return '> 10 s';
@@ -35,7 +35,7 @@ export function formatSeconds(seconds) {
   return `${Math.round(seconds / 86_400)} days`;
 }
 
-// A time of which the upper bound is known.
+// A duration of which only an upper bound is known.
 export function formatBound(seconds) {
   return seconds === null || seconds === Infinity ? formatSeconds(seconds) : `≤ ${formatSeconds(seconds)}`;
 }

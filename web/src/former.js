@@ -1,15 +1,15 @@
-// former.js - addresses of the page before this one: `#stream=filter&track=tea&language=en`.
+// former.js - reads addresses of the previous version of the page: `#stream=filter&track=tea&language=en`.
 //
-// It had a field for each member of a filter. What they asked for is said as a question.
+// That version had a field for each member of a filter. Such an address is converted to a question.
 
 const split = (text) => (text ?? '').split(/[,，]/).map((one) => one.trim()).filter(Boolean);
 const anyOf = (items) => (items.length > 1 ? `(${items.join(' OR ')})` : items[0]);
 
-// A term of `track` is a bare word of a rule, unless it would mean something else there.
+// A term of `track` is a word of a rule; it is quoted where it would mean something else.
 const termOf = (term) => (/^[-"]|[:()"~*]|^(AND|OR)$/.test(term) ? `"${term.replaceAll('"', ' ')}"` : term);
 const phraseOf = (phrase) => phrase.split(/\s+/).map(termOf).join(' ');
 
-// As `follow` has it: docs/filters.md, section 7.
+// With the meaning of `follow`: docs/filters.md, section 7.
 function userOf(user) {
   const byId = [`from:${user}`, `to:${user}`, `repost_of:${user}`];
   if (/^\d+$/.test(user)) return byId.join(' OR ');
@@ -22,7 +22,7 @@ function boxesOf(locations) {
   return Array.from({ length: Math.floor(numbers.length / 4) }, (_, i) => `bounding_box:[${numbers.slice(4 * i, 4 * i + 4).join(' ')}]`);
 }
 
-// The question of such an address; null: it is none.
+// The question of such an address; null: it is not one.
 export function formerQuestion(fragment) {
   const parameters = new URLSearchParams(fragment);
   const languages = split(parameters.get('language')).map((language) => `lang:${language}`);

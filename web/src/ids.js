@@ -1,4 +1,4 @@
-// ids.js - an id of the core says when it was minted: (ms since 2026) * 4096 + shard * 64 + n.
+// ids.js - an id contains the time of its creation: (ms since 2026) * 4096 + shard * 64 + n.
 
 const EPOCH_MS = Date.UTC(2026, 0, 1);
 

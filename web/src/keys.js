@@ -1,4 +1,4 @@
-// keys.js - the keys of the page, where no field or dialog has them.
+// keys.js - the keyboard shortcuts of the page, which do not apply in fields and dialogs.
 
 import { $ } from './dom.js';
 

@@ -1,8 +1,8 @@
-// map.js - the world, how many posts its cells have, and the boxes that are asked for.
+// map.js - a world map with the number of posts in each cell, and the boxes of the question.
 //
-// Miller's cylindrical projection: the meridians are straight, so a box of longitudes and
-// latitudes is a rectangle, and the high latitudes are not as huge as Mercator's. Two canvases: the
-// land, drawn when the view changes, and above it what moves.
+// It uses Miller's cylindrical projection: meridians are straight, so a box of longitudes and latitudes is a rectangle,
+// and high latitudes are enlarged less than in Mercator's. There are two canvases: the land, drawn when the view
+// changes, and above it everything that changes with the data.
 
 import { geoPath, geoProjection } from 'd3-geo';
 import { feature, mesh } from 'topojson-client';
@@ -15,10 +15,10 @@ const WEST = -180;
 const EAST = 180;
 const SOUTH = -58;
 const NORTH = 84;
-const FEW = 50; // posts: fewer are dots
-const CLICK = 4; // pixels: a longer way of the pointer is a drag
+const FEW = 50; // posts; cells with fewer are drawn as dots
+const CLICK = 4; // pixels; a longer movement of the pointer is a drag
 const MOST_ZOOM = 12;
-const PAN = 60; // pixels a key
+const PAN = 60; // pixels per key press
 
 const millerY = (latitude) => 1.25 * Math.log(Math.tan(Math.PI / 4 + 0.4 * latitude));
 const miller = (longitude, latitude) => [longitude, millerY(latitude)];
@@ -34,8 +34,8 @@ const round = (degrees) => Math.round(degrees * 100) / 100;
 
 
 export class WorldMap {
-  // onBox(box, isBeside): somebody has drawn one, or clicked a cell (isBeside: with Shift); onZoom(): cells of
-  // another size are wanted.
+  // onBox(box, isBeside): a box was drawn, or a cell was clicked (isBeside: with Shift); onZoom(): cells of another
+  // size are needed.
   constructor(root, { onBox, onZoom }) {
     this.root = root;
     this.onBox = onBox;
@@ -48,10 +48,10 @@ export class WorldMap {
     this.line = 'a';
     this.boxes = [];
     this.zoom = 1;
-    this.centre = [0, (TOP + BOTTOM) / 2]; // in the projection's units
+    this.centre = [0, (TOP + BOTTOM) / 2]; // in units of the projection
     this.isDrawing = false;
-    this.corner = null;   // of the box that is being drawn, in degrees
-    this.pointer = null;  // its other corner
+    this.corner = null;   // of the box being drawn, in degrees
+    this.pointer = null;  // the opposite corner
     this.projection = geoProjection(miller).precision(0.3);
     this.listen();
     new ResizeObserver(() => this.resize()).observe(root);
@@ -68,9 +68,10 @@ export class WorldMap {
     this.root.classList.add('is-there');
   }
 
-  // --- what others tell it ---
+  /* --- data --- */
 
-  // `groups`: [['west,south', posts], ...] of cells of so many degrees; `line`: the letter whose colour it is.
+  // `groups`: [['west,south', posts], ...], for cells with sides of `degrees`; `line`: the letter that determines the
+  // colour.
   setCells(degrees, groups, line) {
     const posts = groups.filter(([key]) => key !== 'none').map(([key, count]) => [...key.split(',').map(Number), count]);
     this.cells = { degrees, posts };
@@ -80,13 +81,13 @@ export class WorldMap {
     this.wake();
   }
 
-  // The side of a cell at this zoom.
+  // The side of a cell in degrees at this zoom.
   get cellDegrees() {
     if (this.zoom < 2) return 10;
     return this.zoom < 5 ? 5 : 2;
   }
 
-  // What is seen of it, for an address: "zoom,longitude,latitude"; null: all.
+  // The visible part, for the address: "zoom,longitude,latitude"; null: everything.
   get shown() {
     if (this.zoom === 1) return null;
     const [longitude, latitude] = miller.invert(...this.centre);
@@ -146,7 +147,7 @@ export class WorldMap {
   zoomBy(factor, [x, y] = [this.width / 2, this.height / 2]) {
     const before = this.zoom;
     this.zoom = clamp(before * factor, 1, MOST_ZOOM);
-    // What is under (x, y) stays there.
+    // The point at (x, y) does not move.
     const moved = (1 / before - 1 / this.zoom) / (this.width / (2 * Math.PI));
     this.centre[0] += (x - this.width / 2) * moved;
     this.centre[1] -= (y - this.height / 2) * moved;
@@ -229,7 +230,7 @@ export class WorldMap {
     context.globalAlpha = 1;
   }
 
-  // The cell under a pixel that has posts, as a box.
+  // The cell under a pixel, as a box, if it has posts.
   cellAt(pixel) {
     const [longitude, latitude] = this.degrees(pixel);
     const { degrees, posts } = this.cells;
@@ -277,7 +278,7 @@ export class WorldMap {
   finishBox() {
     const box = boxBetween(this.corner, this.pointer);
     this.setDrawing(false);
-    if (box[0] === box[2] || box[1] === box[3]) return; // a click, no box
+    if (box[0] === box[2] || box[1] === box[3]) return; // a click, not a box
     this.onBox(box, false);
   }
 

@@ -1,10 +1,10 @@
-// past.js - the samples and incidents that the server keeps, put together from its answers.
+// past.js - merges the server's responses with samples and incidents.
 //
-// Each answer brings what is new; what it brings again takes the place of what it was.
+// Each response contains what is new or has changed; it replaces older entries for the same time.
 
 const SAMPLES = 180;
 const INCIDENTS = 100;
-const OVERLAP_MS = 2000; // of two questions: what changed while one was answered
+const OVERLAP_MS = 2000; // between two requests, for changes during a response
 
 export const SAMPLE_MS = 5000;
 
@@ -14,21 +14,21 @@ export class Past {
   }
 
   clear() {
-    this.samples = []; // the oldest first
-    this.incidents = []; // the newest first
+    this.samples = []; // oldest first
+    this.incidents = []; // newest first
     this.asked = 0;
     this.started = null;
   }
 
-  // What to ask for.
+  // The time from which to request.
   get since() {
     return this.asked ? this.asked - OVERLAP_MS : null;
   }
 
-  // True: there is something new.
+  // Returns true if there is something new.
   take({ now_ms: now, metrics, samples = [], incidents = [] }) {
     const started = metrics.sluice_start_time_seconds;
-    if (this.started !== null && this.started !== started) this.clear(); // another sluiced
+    if (this.started !== null && this.started !== started) this.clear(); // sluiced was restarted
     const isNew = this.asked === 0 || samples.length > 0 || incidents.length > 0;
     this.started = started;
     this.asked = now;
@@ -43,7 +43,7 @@ export class Past {
     return isNew;
   }
 
-  // A slot for each five seconds up to the last sample; null: there is none of then.
+  // A slot for each five seconds up to the last sample; null: no sample.
   slots() {
     if (this.samples.length === 0) return [];
     const end = this.samples.at(-1).time;

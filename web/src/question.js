@@ -1,14 +1,14 @@
-// question.js - what is typed into the field, as requests.
+// question.js - converts the text of the search field to requests.
 //
-// A question is a rule (docs/filters.md, section 9), or nothing, for all posts. Three forms are no rules:
-// `lang:ja` alone, which is the firehose in one language, `sample:1%`, and `home:`.
+// A question is a rule (docs/filters.md, section 9), or empty for all posts. Three forms are not rules: `lang:ja`
+// alone, which is the firehose in one language, `sample:1%`, and `home:`.
 
 const LANGUAGE = /^lang:([a-z]{2,8}(?:-[a-z0-9]{1,8})*)$/i;
 const SAMPLE = /^sample:(\d+(?:\.\d+)?)%?$/i;
 const HOME = /^home:$/i;
 const TERM = /^(-?)([a-z_]+):/i;
 
-// { stream, parameters }: which stream has it, and what it asks there.
+// { stream, parameters }: the stream that answers the question, and its parameters.
 export function requestOf(question) {
   const text = question.trim();
   if (text === '') return { stream: 'firehose', parameters: {} };
@@ -30,13 +30,13 @@ export function postsPath(question, more) {
   return pathOf(`/v1/stream/${stream}`, { ...parameters, ...more });
 }
 
-// null: a home stream is not counted.
+// null: a home stream has no counts.
 export function countsPath(question, more, root = '/v1/stream/counts') {
   const { stream, parameters } = requestOf(question);
   return stream === 'home' ? null : pathOf(root, { ...parameters, ...more });
 }
 
-// The items of a rule that stand beside each other, with what belongs together kept together.
+// Splits a rule into items at spaces outside of quotes, brackets and parentheses.
 function splitItems(text) {
   const items = [];
   let item = '';
@@ -57,13 +57,13 @@ function splitItems(text) {
   return items;
 }
 
-// What a post may match it by: its items, those in parentheses, too, and none that is negated.
+// The items by which a post may match, including those in parentheses, without negated ones.
 export function termsOf(question) {
   const items = splitItems(question.trim()).filter((item) => item !== 'OR' && item !== 'AND' && !item.startsWith('-'));
   return [...new Set(items.flatMap((item) => (/^\(.*\)$/s.test(item) ? termsOf(item.slice(1, -1)) : item)))];
 }
 
-// The question, and `term` besides. Of a language, a country or a box there is one: the new one.
+// Adds `term` to the question. There is at most one language, country and box: the new one.
 export function narrow(question, term) {
   const items = splitItems(question.trim());
   if (items.length === 0 || requestOf(question).stream === 'home') return term;
@@ -74,19 +74,19 @@ export function narrow(question, term) {
   return [...rest, term].join(' ');
 }
 
-// The question without one of its items.
+// Removes one item of the question.
 export const leaveOut = (question, item) => splitItems(question).filter((one) => one !== item).join(' ');
 
 export const boxTerm = (box) => `bounding_box:[${box.join(' ')}]`;
 
-// The boxes that a question names, as [west, south, east, north].
+// The boxes in a question, as [west, south, east, north].
 export function boxesOf(question) {
   return [...question.matchAll(/bounding_box:\[([^\]]*)\]/gi)]
     .map(([, numbers]) => numbers.split(/[\s,]+/).filter(Boolean).map(Number))
     .filter((box) => box.length === 4 && box.every(Number.isFinite));
 }
 
-// How a chip says it.
+// A short form for chips.
 export function titleOf(question) {
   if (question === '') return 'All posts';
   return question.replace(/bounding_box:\[[^\]]*\]/gi, 'in a box');

@@ -1,4 +1,4 @@
-// ranks.js - a list of shares, the largest first. Each row is a button that adds to the question.
+// ranks.js - a list of shares, largest first. Each row is a button that adds its key to the question.
 
 import { make } from './dom.js';
 import { formatCount } from './format.js';
@@ -8,7 +8,7 @@ const MOST = 8;
 const formatShare = (share) => share.toLocaleString(undefined, { style: 'percent', maximumFractionDigits: share < 0.1 ? 1 : 0 });
 
 export class Ranks {
-  // nameOf(key); onPick(key, isBeside: with Shift); `unknown`: the key of what nothing is known of, which cannot be picked.
+  // nameOf(key); onPick(key, isBeside: with Shift); `unknown`: the key for unknown values, which cannot be picked.
   constructor(list, { nameOf, onPick, unknown }) {
     Object.assign(this, { list, nameOf, unknown });
     this.rows = new Map();
@@ -18,7 +18,7 @@ export class Ranks {
     });
   }
 
-  // `groups`: [[key, posts], ...], the largest first. Rows are kept, so that the focus stays where it is.
+  // `groups`: [[key, posts], ...], largest first. Rows are reused, so that the focus does not move.
   show(groups, rest) {
     const total = groups.reduce((all, [, posts]) => all + posts, rest);
     const known = groups.filter(([key]) => key !== this.unknown).slice(0, MOST);

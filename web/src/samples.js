@@ -1,8 +1,8 @@
-// samples.js - looks at /status.json, the last some of them, and what two of them say together.
+// samples.js - the last responses of /status.json, and the rates between them.
 
 const KEPT_MS = 60_000;
 
-// A family is a number, an array (of workers) or an object (by labels): all of it together.
+// A family of metrics is a number, an array (by worker) or an object (by label); returns the sum.
 export function sum(family) {
   if (family === undefined || family === null) return null;
   if (typeof family === 'number') return family;
@@ -15,7 +15,7 @@ export class Samples {
   }
 
   push(sample) {
-    // Counters that have become smaller: it is another sluiced now.
+    // If counters have decreased, sluiced was restarted.
     const before = this.latest;
     if (before && sum(sample.metrics.sluice_events_received_total) < sum(before.metrics.sluice_events_received_total)) {
       this.all = [];
@@ -28,7 +28,7 @@ export class Samples {
     return this.all.at(-1);
   }
 
-  // The look that lies `seconds` back, or the oldest.
+  // The sample of `seconds` ago, or the oldest.
   before(seconds) {
     const from = this.latest.now_ms - seconds * 1000;
     return this.all.findLast((sample) => sample.now_ms <= from) ?? this.all[0];
@@ -44,20 +44,20 @@ export class Samples {
     return now === null || then === null ? null : now - then;
   }
 
-  // A second; null: not known yet.
+  // Per second; null: unknown yet.
   rate(name, seconds) {
     const passed = (this.latest.now_ms - this.before(seconds).now_ms) / 1000;
     const increase = this.increase(name, seconds);
     return passed > 0 && increase !== null ? increase / passed : null;
   }
 
-  // How much of one for each of the other; null: there was none of the other.
+  // The quotient of two increases; null: the second is 0.
   ratio(name, of, seconds) {
     const many = this.increase(of, seconds);
     return many > 0 ? this.increase(name, seconds) / many : null;
   }
 
-  // Seconds below which the share `q` of the last ones took, by the bound of the bucket.
+  // The quantile `q` of the last `seconds` in seconds: the upper bound of its bucket.
   quantile(name, q, seconds) {
     const now = this.latest.histograms[name];
     const then = this.before(seconds).histograms[name];

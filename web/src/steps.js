@@ -1,8 +1,8 @@
-// steps.js - few colours for many numbers.
+// steps.js - maps numbers to a few colours.
 
 export const STEPS = 5;
 
-// The colours of cells: step i has up to bounds[i] posts. Each step is as many times the last as all others are.
+// The bounds of the colours: step i is for up to bounds[i] posts. The bounds form a geometric sequence.
 export function stepBounds(most) {
   const bounds = Array.from({ length: STEPS }, (_, i) => Math.round(most ** ((i + 1) / STEPS)));
   return [...new Set(bounds)];

@@ -1,7 +1,7 @@
-// text.js - a post's text in parts: links, hashtags, mentions, and what lies between.
+// text.js - splits the text of a post into links, hashtags, mentions and the rest.
 //
-// docs/filters.md says exactly what a filter takes for one of these; here it is about what the eye
-// expects, so normal forms and emoji within names are left alone.
+// docs/filters.md defines exactly what filters recognize; this is for display only, so normalization and emoji in names
+// are ignored.
 
 const PART = new RegExp([
   /(?<![A-Za-z0-9_])(?<link>https?:\/\/[!#$%&'()*+,./0-9:;=?@A-Z[\]_a-z~-]+)/,
@@ -11,7 +11,7 @@ const PART = new RegExp([
 
 const PUNCTUATION_BEHIND = /[.,;:!?')\]]+$/;
 
-// [{ kind: 'text' | 'link' | 'tag' | 'name', text }, ...], which joined is `text` again.
+// [{ kind: 'text' | 'link' | 'tag' | 'name', text }, ...]; the texts joined are `text`.
 export function splitText(text) {
   const parts = [];
   let done = 0;
@@ -34,8 +34,8 @@ export function splitText(text) {
 
 const RIGHT_TO_LEFT = /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}\p{Script=Adlam}]/u;
 
-// The direction of a text by its first letter that is in no link, tag or mention: a reply in Hebrew
-// that begins with @noa is Hebrew. `auto`: no such letter.
+// The direction of the first letter outside of links, tags and mentions: a reply in Hebrew that begins with @noa is
+// Hebrew. `auto`: there is no such letter.
 export function directionOf(parts) {
   for (const { kind, text } of parts) {
     const letter = kind === 'text' && /\p{L}/u.exec(text)?.[0];

@@ -1,4 +1,4 @@
-// theme.js - light, dark, or as the system has it; remembered.
+// theme.js - the theme: light, dark, or that of the system. The choice is stored.
 
 import { $ } from './dom.js';
 
@@ -25,7 +25,7 @@ export function startTheme() {
     () => document.dispatchEvent(new Event('themechange')));
 }
 
-// The value of a colour of common.css, as it is now.
+// The current value of a colour of common.css.
 export function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }

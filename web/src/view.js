@@ -1,7 +1,7 @@
-// view.js - what the page is asked for, and its place in the address.
+// view.js - the user's choices, and their form in the address.
 //
-// Up to four questions have a letter, a colour and a dash each; one of them, the focus, is what the
-// lower row is about. The fragment of the address says all of it, and never has the token.
+// Each of up to four questions has a letter, a colour and a dash pattern. One of them has the focus: the lower row
+// shows it. The fragment of the address contains all choices, and never the token.
 
 import { RANGES } from './buckets.js';
 import { formerQuestion } from './former.js';
@@ -11,12 +11,12 @@ const FIRST_RANGE = '15m';
 
 export class View {
   constructor() {
-    this.questions = ['', null, null, null]; // null: there is none
+    this.questions = ['', null, null, null]; // null: none
     this.focus = 0;
     this.range = FIRST_RANGE;
-    this.brush = null; // { from, to } in ms: the lower row is about then
+    this.brush = null; // { from, to } in ms: the selected time, which the lower row shows
     this.isLog = false;
-    this.map = null; // what is seen of it: see WorldMap.shown
+    this.map = null; // the visible part; see WorldMap.shown
   }
 
   get question() {
@@ -27,12 +27,12 @@ export class View {
     this.questions[this.focus] = text;
   }
 
-  // The places that have a question.
+  // The indices that have a question.
   get slots() {
     return LETTERS.map((_, i) => i).filter((i) => this.questions[i] !== null);
   }
 
-  // Beside the others; false: there are four.
+  // Adds a question; returns false if there are four.
   add(text) {
     const same = this.questions.indexOf(text);
     const free = same >= 0 ? same : this.questions.indexOf(null);
@@ -59,7 +59,7 @@ export class View {
     return fragment.toString();
   }
 
-  // False: the fragment asks nothing.
+  // Returns false if the fragment contains no question.
   recall(text) {
     const fragment = new URLSearchParams(text);
     const questions = LETTERS.map((letter) => fragment.get(letter));

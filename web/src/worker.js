@@ -1,10 +1,10 @@
-// worker.js - the connection's worker, begun before the page's own script is there; null: this browser shares none.
+// worker.js - starts the shared worker of the connection before the page's own script is loaded; null: not supported.
 
 import { $ } from './dom.js';
 
 const HUB = $('meta[name=hub]').content;
 
-// The one script that a page may start by its address: gateway/front/site.c has the name.
+// The only script that a page may start by its URL; gateway/front/site.c contains its name.
 const policy = globalThis.trustedTypes?.createPolicy('hub', {
   createScriptURL(url) {
     if (url !== HUB) throw new TypeError(`not the hub: ${url}`);

@@ -1,5 +1,5 @@
-// What is bundled of other people's work comes with their notices. Which packages these are is asked of
-// esbuild here once more, by a build of each source by itself.
+// Third-party code in the bundle must be served with its notices. This test determines the packages independently: it
+// asks esbuild to bundle each source separately.
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
