@@ -1,4 +1,4 @@
-// access.js - the dialog about the token, which is only there when it is needed, or asked for.
+// access.js - the dialog for the token, which is shown only when a token is needed or on request.
 
 import { $, copyText } from './dom.js';
 import { exportCommand } from './command.js';
@@ -8,7 +8,7 @@ const COMMAND = "sluice token --secret-file FILE --sub 1 \\\n  --scope 'stream:f
 const OTHERS = { filter: 'Use Filter, which it permits', sample: 'Use Sample, which it permits', home: 'Use Home, which it permits' };
 
 export class Access {
-  // onToken(): there is another; onOther(stream): go on with this one, which the token permits.
+  // onToken(): the token has changed; onOther(stream): show this stream instead, which the token permits.
   constructor({ onToken, onOther }) {
     this.dialog = $('#token-dialog');
     $('#token-command').textContent = COMMAND;
@@ -40,10 +40,10 @@ export class Access {
     $('#token').focus();
   }
 
-  // False: the token does not permit it, and the dialog says so.
+  // Returns false if the token does not permit the stream; then the dialog says so.
   permits(stream) {
     const permitted = permittedStreams(getToken());
-    if (permitted.length === 0 || permitted.includes(stream)) return true; // it does not say: the server will
+    if (permitted.length === 0 || permitted.includes(stream)) return true; // the token does not say; the server will check
     const [other] = permitted.filter((one) => one in OTHERS);
     this.ask('This token does not permit this', `It has no scope stream:${stream}.`, other);
     return false;

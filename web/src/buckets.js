@@ -1,6 +1,6 @@
-// buckets.js - the counts of one question: what was told, by the time that it is of.
+// buckets.js - the counts of a question, by the start of their buckets.
 //
-// A bucket that nobody has told of is unknown, never zero.
+// A bucket for which no counts have arrived is unknown, not zero.
 
 export const RANGES = {
   '5m': { ms: 300_000, bucketMs: 1000, bucket: '1s', words: '5 min' },
@@ -9,7 +9,7 @@ export const RANGES = {
   '24h': { ms: 86_400_000, bucketMs: 60_000, bucket: '1m', words: '24 h' },
 };
 
-// How long the buckets of groups are: few messages, and a range that is at most one of them too long.
+// The length of the buckets of groups, so that there are few messages and the range is at most one bucket too long.
 export const GROUP_BUCKETS = {
   '5m': { bucketMs: 10_000, bucket: '10s' },
   '15m': { bucketMs: 10_000, bucket: '10s' },
@@ -21,7 +21,7 @@ export class Buckets {
   constructor(bucketMs) {
     this.bucketMs = bucketMs;
     this.told = new Map(); // start, in ms -> message
-    this.end = 0;          // of the newest that is closed
+    this.end = 0;          // of the newest closed bucket
     this.running = null;
   }
 
@@ -40,7 +40,7 @@ export class Buckets {
     for (const start of this.told.keys()) if (start < ms) this.told.delete(start);
   }
 
-  // null: not known.
+  // null: unknown.
   at(start) {
     const message = this.told.get(start);
     return message && !message.gap ? message : null;
@@ -50,7 +50,7 @@ export class Buckets {
     for (let start = Math.floor(from / this.bucketMs) * this.bucketMs; start < to; start += this.bucketMs) yield start;
   }
 
-  // What was told of [from, to), in the words of the server.
+  // The messages of the buckets in [from, to).
   within(from, to) {
     return Array.from(this.starts(from, to), (start) => this.told.get(start)).filter(Boolean);
   }
@@ -76,7 +76,7 @@ export class Buckets {
     return all;
   }
 
-  // What is not known of [from, to): [{ from, to }, ...].
+  // The unknown parts of [from, to): [{ from, to }, ...].
   holes(from, to) {
     const holes = [];
     for (const start of this.starts(from, to)) {
@@ -88,25 +88,25 @@ export class Buckets {
     return holes;
   }
 
-  // Posts a second in [from, to); null: nothing is known of it.
+  // Posts per second in [from, to); null: unknown.
   rate(from, to) {
     const { posts, known } = this.sum(from, to);
     return known > 0 ? posts / known / (this.bucketMs / 1000) : null;
   }
 
-  // The newest that is closed, as posts a second.
+  // Posts per second in the newest closed bucket.
   get perSecond() {
     return this.rate(this.end - this.bucketMs, this.end);
   }
 
-  // The start of the newest bucket that had a post; null: none had.
+  // The start of the newest bucket with a post; null: none has one.
   get lastPost() {
     let last = null;
     for (const [start, { posts }] of this.told) if (posts > 0 && (last === null || start > last)) last = start;
     return last;
   }
 
-  // How the last bit of [from, to) is against what was before it: 0.18 is 18 % more; null: too little to say.
+  // Compares the last part of [from, to) with the part before it: 0.18 is 18 % more; null: too few posts.
   change(from, to) {
     const recent = Math.max(this.bucketMs * 3, (to - from) / 15);
     const before = this.sum(from, to - recent);
@@ -115,7 +115,7 @@ export class Buckets {
     return (now.posts / now.known) / (before.posts / before.known) - 1;
   }
 
-  // The groups of [from, to) together: [[key, posts], ...], the largest first; `other` is in `rest`.
+  // The sums of the groups in [from, to): [[key, posts], ...], the largest first; `rest` includes `other`.
   groups(from, to) {
     const posts = new Map();
     let rest = 0;

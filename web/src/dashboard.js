@@ -1,7 +1,7 @@
-// dashboard.js - the page at /: one question and one time, and every panel answers.
+// dashboard.js - the page at /: all panels show the same question and time range.
 //
-// What is to be open follows from what is asked for (wanted); what is shown follows from what was told
-// (render). Nothing else opens a stream or writes a number.
+// The streams that must be open are computed from the view (wanted); what is displayed is computed from the received
+// data (render). No other code opens streams or writes numbers.
 
 import { Access } from './access.js';
 import { Asking } from './asking.js';
@@ -31,14 +31,14 @@ import { getToken, isExpired, permittedStreams, takeTokenFromAddress } from './t
 import { LETTERS, View } from './view.js';
 import { why } from './why.js';
 
-const HISTORY = 50;   // posts that are there when the page opens
-const THEN = 60;      // posts of a part of the time
-const OLD_MS = 3000;  // a bucket that is so long overdue is missing
+const HISTORY = 50;   // posts that are loaded when the page opens
+const THEN = 60;      // posts that are loaded for a selected time
+const OLD_MS = 3000;  // after this delay, a bucket is missing
 const RENDER_MS = 500;
-const SOON_MS = 40;     // what is new to somebody who waits
+const SOON_MS = 40;     // delay when the user waits for something new
 const IMPATIENT_MS = 1500;
 const FAR_MS = 120_000;
-const ENOUGH = 20;    // posts: a range with fewer of them grows
+const ENOUGH = 20;    // posts; a range with fewer of them is extended
 const GROUPS = ['lang', 'country', 'cell'];
 const GROUP_REFRESH_MS = 2000;
 
@@ -48,15 +48,15 @@ const view = new View();
 const clock = new ServerClock();
 const open = new Map(); // role -> { path, stop, buckets }
 let isPaused = false;
-let isGrowing = true;   // nobody has chosen a range
+let isGrowing = true;   // until the user chooses a range
 const gaps = new Gaps();
-const missing = new Map(); // language -> the package of a font for it
+const missing = new Map(); // language -> package with a font for it
 
 const sentence = (text) => text[0].toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? '' : '.');
 const put = (element, text) => { if (element.textContent !== text) element.textContent = text; };
 const isIdle = () => isPaused || document.hidden;
 
-// --- what is asked of the server ---
+/* --- requests --- */
 
 function connect() {
   open.clear();
@@ -64,7 +64,7 @@ function connect() {
   reconcile();
 }
 
-// The time that the chart shows.
+// The time range of the chart.
 function shownTime() {
   if (view.brush?.window) return view.brush.window;
   const { ms, bucketMs } = RANGES[view.range];
@@ -75,7 +75,7 @@ function shownTime() {
 const iso = (ms) => new Date(ms).toISOString();
 const between = ({ from, to }) => ({ since: iso(from), until: iso(to - 1) });
 
-// The roles that are to be open, and the path of each.
+// The roles of the streams that must be open, and their paths.
 function wanted() {
   const paths = new Map();
   if (!getToken() || view.question === null) return paths;
@@ -145,7 +145,7 @@ function take(role, channel, message) {
   if (message.type === 'counts') takeCounts(channel, message);
   else if (message.type === 'trends') hint.suggest(rising.take(message));
   else if (message.type === 'gap') takeGap(role, message);
-  else if (message.type === 'post' || message.type === 'delete') return feed.add(message); // which shows them by itself
+  else if (message.type === 'post' || message.type === 'delete') return feed.add(message); // the feed renders itself
   else if (message.type === 'skipped') return put($('#skipped'), `+${formatCount(message.events)} not shown`);
   return wake();
 }
@@ -157,13 +157,13 @@ function takeCounts(channel, message) {
   if (message.partial || buckets.end > clock.now() - 2 * buckets.bucketMs) channel.isCaughtUp = true;
 }
 
-// The chart has it where it is; the posts have what they miss.
+// The chart shows it at its time; the feed shows that posts are missing.
 function takeGap(role, message) {
   if (role === 'posts') feed.add(message);
   if (gaps.take(message)) announce(describeGap(message));
 }
 
-// The streams of a question go together, so one refusal is told.
+// The streams of a question fail together, so only one error is shown.
 function refuse(role, { reason: message, param, at }) {
   const error = { message, param, at };
   const slot = LETTERS.indexOf(role);
@@ -171,9 +171,9 @@ function refuse(role, { reason: message, param, at }) {
   else if (role === 'posts') asking.fail(error, view.question);
 }
 
-// --- what somebody does ---
+/* --- actions of the user --- */
 
-// What is asked for is another thing than before.
+// To be called when the view has changed.
 function changed() {
   view.map = map.shown;
   history.replaceState(null, '', `${location.pathname}${location.search}#${view.fragment}`);
@@ -184,7 +184,7 @@ function changed() {
   reconcile();
 }
 
-// Instead of the question in focus, or beside it.
+// Replaces the question in focus, or adds one.
 function ask(text, isBeside) {
   const question = text.trim();
   if (!access.permits(requestOf(question).stream)) return;
@@ -218,10 +218,10 @@ function focusOn(slot) {
 function brush(range) {
   view.brush = range && { ...range, window: view.brush?.window ?? shownTime(), isPast: view.brush?.isPast ?? false };
   changed();
-  render(); // the next key goes on from there
+  render(); // now, because the next key press starts from there
 }
 
-// A time that came with the address, in the middle of what is shown.
+// Selects a time that was in the address, and puts it in the middle of the range.
 function placeBrush() {
   if (!view.brush) return;
   const { from, to } = view.brush;
@@ -239,7 +239,7 @@ function pause(isOn) {
   renderState();
 }
 
-// Esc: the last thing that was chosen goes first.
+// Esc: undoes the most recent choice.
 function stepBack() {
   if (!$('#timeline-table').hidden) toggleTable();
   else if (view.brush) brush(null);
@@ -279,7 +279,7 @@ function showDrawer() {
     .filter((panel) => panel.path));
 }
 
-// As the panels show it; a bucket that is not there is not known.
+// The data of the panels; missing buckets are unknown.
 function readChart() {
   const { from, to } = shownTime();
   return { from: iso(from), to: iso(to), lines: view.slots.map((slot) => ({ letter: LETTERS[slot], question: view.questions[slot],
@@ -292,7 +292,7 @@ function readGroups(by) {
   return { from: iso(from), to: iso(to), question: view.question, groups: groups.map(([key, posts]) => ({ key, posts })), other: rest };
 }
 
-// --- the parts of the page ---
+/* --- parts of the page --- */
 
 const streams = new PageStreams((state) => { showState(state); wake(); });
 const asking = new Asking({ onAsk: ask, onExamples: showThose, isOnline: () => streams.state.name === 'live' });
@@ -331,15 +331,15 @@ const rising = new Rising((term) => asking.check(term, true));
 const languages = new Ranks($('#languages'), { nameOf: languageName, unknown: 'und', onPick: (key, isBeside) => pick(`lang:${key}`, isBeside) });
 const countries = new Ranks($('#countries'), { nameOf: countryName, unknown: 'none', onPick: (key, isBeside) => pick(`country:${key}`, isBeside) });
 
-// --- what is seen ---
+/* --- rendering --- */
 
 let timer = null;
-let rendered = 0; // when
+let rendered = 0; // time of the last rendering
 let waitsSoonUntil = 0;
-let hasNewGroups = true; // since they were drawn
-let pointed = null; // a time, in ms, that the pointer is over
+let hasNewGroups = true; // since the last rendering
+let pointed = null; // time in ms under the pointer
 
-// Soon after something was asked for, otherwise now and then.
+// Renders soon after an action of the user, otherwise at intervals.
 function wake() {
   timer ??= setTimeout(() => { timer = null; rendered = performance.now(); render(); }, performance.now() < waitsSoonUntil ? SOON_MS : RENDER_MS);
 }
@@ -349,7 +349,7 @@ const isOldOf = (channel) => Boolean(channel) && !view.brush?.isPast && channel.
   && (streams.state.name !== 'live' || (channel.isCaughtUp && overdue(channel) > OLD_MS));
 const overdue = ({ buckets }) => clock.now() - (buckets.running ? Math.max(buckets.end, buckets.running.start) + buckets.bucketMs : buckets.end) - buckets.bucketMs;
 
-// What nobody has told, or only in part, and why: [{ from, to, words }, ...].
+// The parts without complete data, and why: [{ from, to, words }, ...].
 function holesOf(channel, { from, to }) {
   const { buckets } = channel;
   const isUntold = buckets.end === 0 && ['waiting', 'ended'].includes(streams.state.name);
@@ -392,7 +392,7 @@ function renderChart(channel, time) {
   renderPoint();
 }
 
-// The numbers where the pointer is.
+// Shows the numbers under the pointer.
 function renderPoint() {
   const texts = pointed === null ? [] : view.slots.map((slot) => {
     const buckets = open.get(LETTERS[slot])?.buckets;
@@ -412,7 +412,7 @@ function renderChips({ from, to }) {
   });
 }
 
-// The last bucket says little of what is rare: the minute, or the range, says more.
+// For rare posts the last bucket says little, so the last minute or the whole range is used.
 function steadyRate(buckets, from, to) {
   const end = Math.min(to, buckets.end);
   const { perSecond } = buckets;
@@ -484,9 +484,9 @@ function renderGroups({ from, to }) {
   $('#map').dataset.line = LETTERS[view.focus];
 }
 
-// --- how it fares ---
+/* --- state of the connection --- */
 
-let isAwayTold = false; // once for each time that a server is away, not for each try
+let isAwayTold = false; // announced once per outage, not for each attempt
 let waitsUntil = 0;
 
 function showState(state) {
@@ -502,7 +502,7 @@ function showState(state) {
 }
 
 const reasonOf = ({ error }) => sentence(error?.reason ?? 'The server does not answer');
-// What it was ended for has nothing to do with its token.
+// The connection was ended for a reason that is not the token.
 const isEnded = ({ name, error }) => name === 'ended' && ['replaced', 'ended', 'bad_message'].includes(error.code);
 
 function showEnd(error) {
@@ -516,7 +516,7 @@ function showEnd(error) {
   return announce(what);
 }
 
-// Far off it is a time of day.
+// If it is far in the future, shows the time of day.
 function nextTry() {
   const ms = waitsUntil - Date.now();
   return ms > FAR_MS ? `Next try at ${clockTime(waitsUntil)}` : `Next try in ${Math.max(1, Math.ceil(ms / 1000))} s`;
@@ -537,17 +537,17 @@ function renderState() {
   }[name];
   $('#state').dataset.state = isPaused ? 'paused' : isSilent ? 'waiting' : name;
   put($('#state-text'), isPaused ? 'Paused' : text);
-  // From one try to the next the notice stays: what comes and goes cannot be read or clicked.
+  // The notice remains during an attempt, because text that disappears and returns cannot be read or clicked.
   if (name !== 'connecting') $('#notice').hidden = name !== 'waiting' && !isSilent && !isEnded(streams.state);
   $('#try-now').hidden = isSilent;
   put($('#try-now'), name === 'ended' ? 'Reconnect' : 'Try now');
-  const isAnswered = Boolean(streams.state.error?.code); // it has said why
+  const isAnswered = Boolean(streams.state.error?.code); // the server has given a reason
   if (isEnded(streams.state)) put($('#notice-text'), `${reasonOf(streams.state)} Nothing new is shown until you reconnect.`);
   else if (name === 'waiting') put($('#notice-text'), `${reasonOf(streams.state)}${away === null || isAnswered ? '' : ` No answer for ${away} s.`} ${nextTry()}.`);
   else if (isSilent) put($('#notice-text'), `Connected, but no counts have arrived for ${away} s.`);
 }
 
-// What stands where there are no posts.
+// The text in place of the feed if there are no posts.
 function renderNothing(channel, { from }) {
   $('#nothing').hidden = !$('#feed').hidden;
   if ($('#nothing').hidden) return;
@@ -555,9 +555,9 @@ function renderNothing(channel, { from }) {
   askObstacles(channel, from);
 }
 
-let obstructed = null; // the question whose obstacles are shown
+let obstructed = null; // the question whose obstacles are displayed
 
-// What brings nothing may do so for one item of it.
+// If a question matches nothing, one of its items may be the reason.
 async function askObstacles(channel, from) {
   const { question } = view;
   const isNone = question && channel?.isCaughtUp && !view.brush && channel.buckets.sum(from, channel.buckets.reach).posts === 0;
@@ -592,7 +592,7 @@ function nothingText(channel, from) {
   return `No matching posts in ${words}. New posts appear here.`;
 }
 
-// What is rare is looked for further back, until there is enough of it.
+// For rare posts the range is extended until it contains enough of them.
 function grow(channel, { from, to }) {
   if (!isGrowing || view.brush || !view.question || !channel?.isCaughtUp) return;
   if (channel.buckets.sum(from, to).posts >= ENOUGH) return;
@@ -603,20 +603,20 @@ function grow(channel, { from, to }) {
   changed();
 }
 
-// Which questions a post is there for, and which parts of them.
+// Shows by which questions, and which of their parts, a post was matched.
 async function explain(event, place) {
   const parts = await why(streams, view.slots.map((slot) => [LETTERS[slot], view.questions[slot]]), event);
   place.replaceChildren(...parts.map(({ letter, question, terms }) => make('span', {}, make(`span.swatch.line-${letter}`, {}, letter),
     make('bdi', {}, terms.length > 0 ? `${titleOf(question)}: matched by ${terms.map(titleOf).join(', ')}` : titleOf(question)))));
 }
 
-// Of what is typed, and not yet asked for.
+// Shows examples for the text in the field, before it is submitted.
 function showThose(events) {
   $('#examples').hidden = events.length === 0;
   $('#examples-rows').replaceChildren(...events.filter(({ post }) => post?.text).map(postRow));
 }
 
-// --- the page ---
+/* --- starting --- */
 
 $('#pause').addEventListener('click', () => pause(!isPaused));
 $('#share').addEventListener('click', ({ target }) => share(target));
@@ -638,7 +638,7 @@ addEventListener('pageshow', ({ persisted }) => { if (persisted) connect(); });
 addEventListener('online', () => { if (streams.state.name === 'waiting') streams.reconnect(); });
 document.addEventListener('visibilitychange', () => reconcile());
 for (const button of $$('[data-copy]')) button.addEventListener('click', () => copyText(button, $(`#${button.dataset.copy}`).textContent));
-$('.skip').addEventListener('click', (event) => { // the fragment is taken, see view.js
+$('.skip').addEventListener('click', (event) => { // not by the fragment, which view.js uses
   event.preventDefault();
   $($('#feed').hidden ? '#nothing' : '#feed').focus();
 });
@@ -662,7 +662,7 @@ function begin() {
   connect();
 }
 
-// As changed(), but the address stays as it came.
+// Like changed(), without changing the address.
 function changedQuietly() {
   asking.text = view.question ?? '';
   map.setBoxes(boxesOf(view.question ?? ''));
@@ -671,5 +671,5 @@ function changedQuietly() {
 }
 
 begin();
-addEventListener('hashchange', begin); // pasted into this tab
-setInterval(() => { if (performance.now() - rendered > 900) wake(); }, 1000); // what is not told grows old
+addEventListener('hashchange', begin); // when an address is pasted into this tab
+setInterval(() => { if (performance.now() - rendered > 900) wake(); }, 1000); // ages on the page change even if nothing arrives

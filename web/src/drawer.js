@@ -1,4 +1,4 @@
-// drawer.js - what the page shows, as commands for a terminal, and as JSON.
+// drawer.js - shows the current view as shell commands and as JSON.
 
 import { $, copyText, make } from './dom.js';
 import { curlCommand, tailCommand } from './command.js';
@@ -16,7 +16,7 @@ function copyable(title, pre) {
 
 const command = (title, id, text) => [make('h3', {}, title), copyable(title, make('pre', { id, tabindex: '0', 'aria-label': title }, text))];
 
-// What the panel shows at the moment when it is opened.
+// The data of a panel at the moment when it is opened.
 function data(title, name, read) {
   const pre = make('pre.data', { id: `json-${name}`, tabindex: '0', 'aria-label': `${title} as JSON` });
   const fold = make('details', {}, make('summary', {}, `${title} as JSON`), copyable(`${title} as JSON`, pre));
@@ -24,7 +24,7 @@ function data(title, name, read) {
   return fold;
 }
 
-// `panels`: [{ title, name, path, isEvents, read() }, ...], of which read() has what is shown.
+// `panels`: [{ title, name, path, isEvents, read() }, ...]; read() returns the displayed data.
 export function openDrawer(panels) {
   const parts = panels.flatMap(({ title, name, path, isEvents, read }, i) => {
     const request = splitPath(path);

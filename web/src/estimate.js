@@ -1,4 +1,4 @@
-// estimate.js - what a question would bring, asked while it is typed.
+// estimate.js - estimates what a question matches while it is typed.
 
 import { $, make } from './dom.js';
 import { formatBytes, formatCount } from './format.js';
@@ -7,10 +7,10 @@ import { requestOf } from './question.js';
 import { getToken } from './token.js';
 
 const SINCE = '-10m';
-const CALM_MS = 250; // without a key
+const CALM_MS = 250; // without a key press
 const SAID = ['nothing_matches', 'part_brings_nothing', 'wide_rule']; // by the numbers; the page has a limited rate
 
-// The body for POST /v1/filters/estimate; null: it is not estimated.
+// The body for POST /v1/filters/estimate; null: there is no estimate for this question.
 export function estimateBody(question) {
   const { stream, parameters } = requestOf(question);
   if (stream === 'filter') return { filter: parameters, since: SINCE };
@@ -18,7 +18,7 @@ export function estimateBody(question) {
   return null;
 }
 
-// { estimate } or { error }; null: the server says neither.
+// Resolves to { estimate } or { error }; null: the server returned neither.
 export async function estimate(question, signal) {
   const body = estimateBody(question);
   if (!body || !getToken()) return null;
@@ -29,22 +29,22 @@ export async function estimate(question, signal) {
     if (response.ok) return { estimate: answer };
     return response.status === 400 || response.status === 413 ? { error: answer.error } : null;
   } catch {
-    return null; // given up, or nobody there
+    return null; // aborted, or the server is not reachable
   }
 }
 
-// A line of it: '≈ 41/s · 4.1% of all · 2.6 kB/s', and what each part brings.
+// The estimate in words: '≈ 41/s · 4.1% of all · 2.6 kB/s', and the count of each part.
 export function describe({ per_second: rate, share, bytes_per_second: bytes, events, parts = [] }) {
   const all = share.toLocaleString(undefined, { style: 'percent', maximumFractionDigits: 1 });
   const line = events === 0 ? 'None in the last 10 min' : `≈ ${formatRate(rate)} · ${all} of all · ${formatBytes(bytes)}/s`;
   return { line, parts: parts.length > 1 ? parts.map(({ value, events: count }) => ({ text: `${value} ${formatCount(count)}`, isNone: count === 0 })) : [] };
 }
 
-// The items without which there would be something: [{ value, without }, ...], the most first.
+// The items without which the question would match something: [{ value, without }, ...], the largest number first.
 export const obstacles = ({ events, parts = [] }) => (events > 0 ? [] : parts.filter(({ without }) => without > 0).sort((a, b) => b.without - a.without));
 
 export class Estimating {
-  // onError(error, text): what is typed is no question yet; onExamples(events): what it would bring, such as these.
+  // onError(error, text): the text is not a valid question yet; onExamples(events): examples of what it matches.
   constructor({ onError, onGood, onExamples }) {
     this.onExamples = onExamples;
     this.line = $('#estimate');
@@ -53,7 +53,7 @@ export class Estimating {
     this.timer = null;
   }
 
-  // Something was typed.
+  // The text of the field has changed.
   typed(text) {
     this.clear();
     if (text.trim() === '') return;

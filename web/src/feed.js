@@ -1,6 +1,6 @@
 // feed.js - posts as rows, newest first.
 //
-// Who reads is not disturbed: what comes meanwhile waits.
+// While the user reads, nothing moves: new posts wait.
 
 import { $, ICON_REPLY, icon, make } from './dom.js';
 import { missingFont } from './fonts.js';
@@ -11,12 +11,12 @@ import { directionOf, splitText } from './text.js';
 const BATCH_MS = 1000;
 const FIRST_MS = 40;
 export const KEPT = 120;
-const READ_ON_PX = 40; // who has scrolled further down reads
-const AGE_MS = 5000; // how often the ages of rows are written anew
+const READ_ON_PX = 40; // a user who has scrolled down further than this is reading
+const AGE_MS = 5000; // how often the displayed ages are updated
 
 const EMOJI = /(\p{Emoji_Presentation}[\p{Emoji}\u200d\ufe0f]*)/u;
 
-// Fonts for text have black outlines of some emoji; dashboard.css asks for the others, of emoji alone.
+// Text fonts contain black outlines of some emoji, so emoji have a class with another font in dashboard.css.
 function withEmoji(text) {
   return text.split(EMOJI).map((part, i) => (i % 2 ? make('span.emoji', {}, part) : part));
 }
@@ -66,8 +66,8 @@ export function postRow(event) {
 }
 
 export class Feed {
-  // onEmpty(isEmpty): whether there is a row has changed; onFont(text): a script has no font here; onOpen(event, place): its
-  // row is open, and has a place for more about it.
+  // onEmpty(isEmpty): the feed has become empty or is not empty any more; onFont(text): no font for a script;
+  // onOpen(event, place): a row was opened, and `place` is an element for more about it.
   constructor({ onEmpty, onFont, onOpen }) {
     Object.assign(this, { onEmpty, onFont, onOpen });
     this.list = $('#feed');
@@ -95,7 +95,7 @@ export class Feed {
     clearTimeout(this.timer);
     this.timer = null;
     this.list.replaceChildren();
-    this.rows = new Map(); // post id -> row, of those that are shown
+    this.rows = new Map(); // post id -> row, for the displayed rows
     this.events = new WeakMap(); // row -> event
     this.batch = [];
     this.renderNewer();
@@ -124,8 +124,8 @@ export class Feed {
     return getComputedStyle(this.list).overflowY === 'visible' ? document.scrollingElement : this.list;
   }
 
-  // Somebody who points at a post, has scrolled down, goes from post to post, looks at one or has marked
-  // some text, reads: nothing must move under their eyes.
+  // The user reads if the pointer is over a post, the feed is scrolled down, a row has the focus or is open, or text is
+  // selected. Then nothing must move.
   isRead() {
     if (this.list.offsetHeight === 0) return false; // empty, or behind the map
     const { activeElement } = document;
@@ -138,7 +138,7 @@ export class Feed {
       : this.list.getBoundingClientRect().top < $('.bar').offsetHeight - READ_ON_PX;
   }
 
-  // As the pattern for feeds has it: Page Down and Page Up go from row to row.
+  // As in the ARIA pattern for feeds, Page Down and Page Up move from row to row.
   key(event) {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
     const row = event.target.closest('.row');
@@ -154,7 +154,7 @@ export class Feed {
     event.preventDefault();
   }
 
-  // The event itself, below its row.
+  // Shows the event itself below its row.
   toggle(row) {
     const event = this.events.get(row);
     const isOpen = row.classList.toggle('is-open');
@@ -179,7 +179,7 @@ export class Feed {
     return this.renderNewer();
   }
 
-  // The events of the rows, the newest first.
+  // The events of the rows, newest first.
   shown() {
     return [...this.list.children].map((row) => this.events.get(row)).filter(Boolean);
   }

@@ -1,4 +1,4 @@
-// gaps.js - what the server has said that nobody can tell any more.
+// gaps.js - the gaps that the server has reported.
 
 import { clockTime, timeOfId } from './ids.js';
 
@@ -23,7 +23,7 @@ export class Gaps {
     this.told = []; // { reason, begin, end }, in ms
   }
 
-  // False: one of then is known, for the same reason. Each stream is told the part that it misses.
+  // Returns false if a gap of that time with the same reason is known: each stream reports the part that it misses.
   take({ from, to, reason }) {
     const gap = { reason, begin: Number(from) > 0 ? timeOfId(from) : -Infinity, end: timeOfId(to) };
     const isNew = !this.told.some((one) => one.reason === reason && one.begin <= gap.end && gap.begin <= one.end);
@@ -31,12 +31,12 @@ export class Gaps {
     return isNew;
   }
 
-  // Why something of [begin, end) is missing, in a few words; null: no gap was told of then.
+  // Why data of [begin, end) are missing, in a few words; null: no gap was reported.
   wordsAt(begin, end) {
     const gap = this.told.findLast((one) => one.begin < end && one.end >= begin);
     return gap ? WHY[gap.reason]?.words ?? gap.reason : null;
   }
 }
 
-// A hole of the chart in words: `from` and `to` in ms.
+// Describes a hole of the chart; `from` and `to` are in ms.
 export const describeHole = ({ from, to, words }) => `${clockTime(from)} to ${clockTime(to)} ${words}`;

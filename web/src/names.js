@@ -1,4 +1,4 @@
-// names.js - languages and countries as people call them; browsers know the names.
+// names.js - names of languages and countries, from the browser.
 
 const names = (type) => {
   const known = new Intl.DisplayNames(undefined, { type, fallback: 'code' });
@@ -6,7 +6,7 @@ const names = (type) => {
     try {
       return known.of(code);
     } catch {
-      return code; // no code of its kind
+      return code; // not a valid code
     }
   };
 };

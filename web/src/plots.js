@@ -1,12 +1,12 @@
-// plots.js - lines over the last 15 minutes, as SVG: a sparkline each, or several with one crosshair.
+// plots.js - lines over the last 15 minutes, as SVG: sparklines, and plots with a common crosshair.
 //
-// A time of which nothing is known is a hole with a hatch, never a zero. Lines are told apart by
-// dashes, too. Drawn when there is a new sample, so once in five seconds.
+// A time without data is a hatched hole, not zero. Lines also differ in their dashes. They are drawn for each new
+// sample, every five seconds.
 
 import { make } from './dom.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
-const WIDTH = 180; // of the drawing, a unit a sample
+const WIDTH = 180; // of the drawing; one unit per sample
 const HEIGHT = 40;
 const SPARK_LEAST = 24;
 
@@ -16,7 +16,7 @@ function shape(name, attributes) {
   return element;
 }
 
-// "M0 40L1 38..." with a new piece behind each hole.
+// "M0 40L1 38...", with a new segment after each hole.
 export function linePath(values, most) {
   let path = '';
   let isDrawing = false;
@@ -27,13 +27,13 @@ export function linePath(values, most) {
     }
     const y = HEIGHT - 1 - (value / most) * (HEIGHT - 3);
     path += `${isDrawing ? 'L' : 'M'}${i + 0.5} ${y.toFixed(1)}`;
-    if (!isDrawing) path += 'h.01'; // a single one is a dot
+    if (!isDrawing) path += 'h.01'; // a single value is drawn as a dot
     isDrawing = true;
   });
   return path;
 }
 
-// The places where nothing is known: [first, count], behind the first that is.
+// The holes after the first known value: [first, count].
 export function holes(slots) {
   const found = [];
   const first = slots.findIndex((slot) => !slot.isUnknown);
@@ -45,7 +45,7 @@ export function holes(slots) {
   return found;
 }
 
-// A round number that is no less.
+// The next round number that is not lower.
 export function ceiling(value) {
   if (value <= 0) return 1;
   const unit = 10 ** Math.floor(Math.log10(value));
@@ -72,7 +72,7 @@ export class Sparkline {
     root.append(this.svg);
   }
 
-  // Of what is known, but no shorter than two minutes.
+  // Shows the known values, and at least two minutes.
   show(all, field) {
     const first = all.findIndex((slot) => !slot.isUnknown);
     const slots = all.slice(Math.max(0, Math.min(first, all.length - SPARK_LEAST)));
@@ -82,8 +82,8 @@ export class Sparkline {
   }
 }
 
-// `plots`: [{ title, lines: [{ label, field, of }], format, least }]; `of` makes a number of a sample's, `least` is how
-// high a plot is at least. `moment`: a slider, for the keys.
+// `plots`: [{ title, lines: [{ label, field, of }], format, least }]; `of` converts a value of a sample, `least` is the
+// minimum height of a plot. `moment` is a slider for keyboard users.
 export class Plots {
   constructor(root, moment, plots, clock) {
     this.root = root;
@@ -139,7 +139,7 @@ export class Plots {
     return value === null || value === undefined ? null : (line.of?.(value) ?? value);
   }
 
-  // What the crosshair is at.
+  // Shows the values under the crosshair.
   read() {
     const at = this.at ?? this.slots.length - 1;
     const slot = this.slots[at];

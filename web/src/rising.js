@@ -1,4 +1,4 @@
-// rising.js - what more people say than before; a click compares it.
+// rising.js - terms that more users write than before; a click compares one with the question.
 
 import { $, make } from './dom.js';
 
@@ -6,7 +6,7 @@ const MOST = 8;
 const SVG = 'http://www.w3.org/2000/svg';
 const BARE = /^[#$@]?[\p{L}\p{M}\p{N}_]+$/u;
 
-// A term as an item of a rule.
+// The term as an item of a rule.
 export const ruleOf = (term) => (BARE.test(term) ? term : `"${term.replaceAll('"', '')}"`);
 
 export function formatFactor({ users, before }) {
@@ -15,7 +15,7 @@ export function formatFactor({ users, before }) {
   return `×${factor.toLocaleString(undefined, { maximumFractionDigits: factor < 10 ? 1 : 0 })}`;
 }
 
-// Hashtags and words together, the surest first; a word that is one of the hashtags, too, is not told twice.
+// Hashtags and words in one list, highest score first; a word that is also listed as a hashtag is left out.
 export function mergeTerms(lists) {
   const terms = lists.flat().sort((a, b) => b.score - a.score);
   const tags = new Set(terms.map(({ term }) => term).filter((term) => term.startsWith('#')));
@@ -38,7 +38,7 @@ export class Rising {
   // onPick(question)
   constructor(onPick) {
     this.list = $('#rising');
-    this.told = new Map(); // what of -> message
+    this.told = new Map(); // kind of terms -> message
     this.list.addEventListener('click', ({ target }) => {
       const { term } = target.closest('button')?.dataset ?? {};
       if (term) onPick(ruleOf(term));
@@ -57,13 +57,13 @@ export class Rising {
     return [...this.told.values()];
   }
 
-  // It is there when there is something to tell.
+  // The panel is shown when there is something in it.
   reveal(isThere) {
     $('#rising-block').hidden = !isThere;
     $('#what-tab').textContent = isThere ? 'Rising' : 'Languages';
   }
 
-  // The terms that are shown then.
+  // Returns the displayed terms.
   take(message) {
     this.reveal(true);
     this.told.set(message.of, message);

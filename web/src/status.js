@@ -12,12 +12,12 @@ import { startTheme } from './theme.js';
 import { getToken, hasScope, setToken, takeTokenFromAddress } from './token.js';
 
 const EVERY_MS = 1000;
-const HIDDEN_EVERY_MS = 10_000; // title and icon go on
-const SHORT_S = 5; // rates
-const LONG_S = 15; // what is measured less often: CPU, Redis
+const HIDDEN_EVERY_MS = 10_000; // for the title and icon
+const SHORT_S = 5; // for rates
+const LONG_S = 15; // for values that are measured less often: CPU, Redis
 const MINUTE_S = 60;
 const INCIDENTS_SHOWN = 8;
-const LATE_KEPT = 60; // lags of a stream that is behind
+const LATE_KEPT = 60; // lags that are kept for a slow stream
 
 const STREAMS = ['filter', 'sample', 'firehose', 'home', 'counts', 'trends', 'many'];
 const TRANSPORTS = ['websocket', 'ndjson', 'delimited', 'sse'];
@@ -115,7 +115,7 @@ function sign(name) {
   return svg;
 }
 
-// Rows are kept and only their text changes, so that a screen reader or a selection stays put.
+// Rows are reused and only their text changes, so that screen readers and selections are not disturbed.
 function fillTable(id, rows) {
   const body = $(`#${id} tbody`);
   while (body.rows.length > rows.length) body.lastElementChild.remove();
@@ -175,7 +175,7 @@ function showState(name, levelName, text) {
 
 // --- the path of an event ---
 
-// Each worker hears, and counts, every event.
+// Each subscribed worker receives and counts every event.
 const hearing = () => Math.max(1, samples.value('sluice_worker_subscribed'));
 
 function eventsIn() {
@@ -268,15 +268,15 @@ function showIncidents() {
   put(more, areAllShown ? `Show the last ${INCIDENTS_SHOWN}` : `Show all ${past.incidents.length}`);
 }
 
-// --- who is behind ---
+/* --- slow streams --- */
 
-const lags = new Map(); // by stream, the last ones of each
-const logins = new Map(); // by subject; null: asked
+const lags = new Map(); // stream -> its last lags
+const logins = new Map(); // subject -> login; null: requested
 
 const keyOf = ({ worker, subject, stream, transport, connected_ms: connected }, now) => (
   [worker, subject, stream, transport, Math.round((now - connected) / 5000)].join(' '));
 
-// Who has no scope for it sees the subject's id.
+// Without the scope for this, the subject's id is shown.
 async function findLogin(subject) {
   if (logins.has(subject) || !/^\d+$/.test(subject) || !hasScope(getToken(), 'read')) return;
   logins.set(subject, null);
@@ -284,7 +284,7 @@ async function findLogin(subject) {
     const response = await fetch(`/v1/users/${subject}`, { headers: { Authorization: `Bearer ${getToken()}` }, credentials: 'omit' });
     if (response.ok) logins.set(subject, (await response.json()).login ?? null);
   } catch {
-    // the id will do
+    // the id is shown
   }
 }
 
@@ -295,7 +295,7 @@ function who({ subject }) {
   return login ? `@${login} (${subject})` : subject;
 }
 
-// Which stream, and what it asks for; all of that where the pointer is.
+// The stream and its filter; the complete filter under the pointer.
 function streamText({ stream, transport, filter }) {
   return (cell) => {
     if (!cell.firstChild) cell.append(make('span'), make('bdi.asks'));
@@ -402,7 +402,7 @@ function showDetails() {
     formatSeconds(samples.latest.now_ms / 1000 - samples.value('sluice_start_time_seconds'))}.`);
 }
 
-// --- asking ---
+/* --- requests --- */
 
 function showTokenError(text) {
   $('#error-token').textContent = text;
@@ -455,7 +455,7 @@ function show(answer, isNew) {
   showDetails();
 }
 
-let isUnseen = false; // something came while the page was hidden
+let isUnseen = false; // something has changed while the page was hidden
 let timer;
 
 async function turn() {

@@ -1,7 +1,7 @@
-// timeline.js - posts a second of up to four questions over one range of time.
+// timeline.js - posts per second of up to four questions over a range of time.
 //
-// A canvas that is drawn when something has come, not sixty times a second. What nobody has told is a
-// hatched hole. Drag, or the arrow keys, choose a part of the time.
+// The canvas is drawn when data arrive, not for each frame. Times without data are hatched. Dragging, or the arrow
+// keys, select a part of the time.
 
 import { $ } from './dom.js';
 import { colour } from './theme.js';
@@ -10,14 +10,14 @@ const LEFT = 48;
 const RIGHT = 30;
 const TOP = 8;
 const BOTTOM = 26;
-const PADDING = 5; // of words on the picture
+const PADDING = 5; // around labels
 const LINE = 18;
 const LABEL = 13;
-const LOW = 120; // on a phone
-const DELETES = 5; // the height of the ticks of deletions
+const LOW = 120; // on phones
+const DELETES = 5; // height of the marks for deletions
 const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3]];
 const STEPS_MS = [10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14_400].map((s) => s * 1000);
-const WORTH_MS = 2; // buckets: a shorter drag is a click
+const WORTH_MS = 2; // buckets; a shorter drag is a click
 
 const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
 const oneDay = 86_400_000;
@@ -27,7 +27,7 @@ export function formatAxis(value) {
   return value.toLocaleString(undefined, { maximumSignificantDigits: 2 });
 }
 
-// Ticks of 1, 2 or 5 times a power of ten; the last is at or above `most`.
+// Ticks of 1, 2 or 5 times a power of ten; the last one is at or above `most`.
 export function niceTicks(most, count = 4) {
   const raw = most / count;
   const power = 10 ** Math.floor(Math.log10(raw));
@@ -124,7 +124,7 @@ export class Timeline {
     return ticks;
   }
 
-  // Posts a second by bucket; null: not known.
+  // Posts per second by bucket; null: unknown.
   values(buckets) {
     const { from, to, bucketMs } = this.picture;
     return Array.from(buckets.starts(from, to), (start) => {
@@ -177,11 +177,11 @@ export class Timeline {
       const x = this.x(from);
       context.fillRect(x, TOP, Math.max(2, this.x(to) - x), this.base - TOP);
     }
-    let taken = 0; // up to where there are words
+    let taken = 0; // the right end of the last label
     for (const hole of this.picture.holes) taken = this.writeHole(context, hole, taken);
   }
 
-  // In the hole, or beside it where it is narrow; not over the words of another.
+  // Writes the label into the hole, or next to it if it is narrow, without overlapping another label.
   writeHole(context, { from, to, words }, taken) {
     const width = context.measureText(words).width + 2 * PADDING;
     const [left, right] = [this.x(from), this.x(to)];
@@ -219,7 +219,7 @@ export class Timeline {
       const y = this.y(value);
       if (isDown) context.lineTo(x, y);
       else context.moveTo(x, y);
-      if (!isDown && (values[i + 1] ?? null) === null) context.lineTo(x + 1.5, y); // one by itself
+      if (!isDown && (values[i + 1] ?? null) === null) context.lineTo(x + 1.5, y); // a single value
       isDown = true;
     });
     context.stroke();
@@ -306,7 +306,7 @@ export class Timeline {
     this.canvas.addEventListener('keydown', (event) => this.key(event));
   }
 
-  // Arrows move what is chosen, with Shift its end; the first of them chooses a fifteenth of the range.
+  // The arrow keys move the selection, with Shift its end; without a selection they select a fifteenth of the range.
   key(event) {
     const way = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!way || !this.picture || event.ctrlKey || event.altKey || event.metaKey) return;

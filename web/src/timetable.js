@@ -1,4 +1,4 @@
-// timetable.js - the chart as a table, for those who do not see it or want the numbers.
+// timetable.js - the chart as a table, for users who cannot see it or want the numbers.
 
 import { formatRate } from './chips.js';
 import { make } from './dom.js';
@@ -6,7 +6,7 @@ import { clockTime } from './ids.js';
 
 const ROWS = 30;
 
-// `lines`: as of Timeline, each with its title and the `end` of what could be known. A row is a thirtieth of the time.
+// `lines`: as in Timeline, with a title and the `end` of what can be known. A row is a thirtieth of the range.
 export function fillTable(root, lines, { from, to }) {
   const step = (to - from) / ROWS;
   const head = make('tr', {}, make('th', { scope: 'col' }, 'From'), ...lines.map(({ letter, title }) => make('th', { scope: 'col' }, `${letter} ${title}`)));

@@ -1,11 +1,11 @@
 // token.js - the token of this tab.
 //
-// It comes from the field, or with the address (`#token=...`, which a browser never sends), and
-// stays in this tab: not in a URL, not in a cookie, and gone when the tab closes.
+// It comes from the field or from the fragment of the address (`#token=...`), which browsers never send to a server. It
+// is kept in this tab only: in no URL and no cookie, until the tab is closed.
 
 const KEY = 'sluice.token';
 
-// Takes a token out of the address, where scripts/run has put it. True: there was one.
+// Removes a token from the address, where scripts/run has put it. Returns true if there was one.
 export function takeTokenFromAddress() {
   const fragment = new URLSearchParams(location.hash.slice(1));
   const token = fragment.get('token');
@@ -25,7 +25,7 @@ export function setToken(token) {
   sessionStorage.setItem(KEY, token.trim());
 }
 
-// What the token says of itself, unverified; null: it is no JWT.
+// The claims of the token, not verified; null: not a JWT.
 function readClaims(token) {
   try {
     const base64 = token.split('.')[1].replace(/-/g, '+').replace(/_/g, '/');
@@ -42,7 +42,7 @@ export function isExpired(token) {
   return typeof end === 'number' && end * 1000 < Date.now();
 }
 
-// A line about it for the person who pasted it.
+// Describes it for the user who pasted it.
 export function describeToken(token) {
   if (!token) return 'A JWT. “sluice token” creates one; scripts/run prints an address that contains one.';
   const claims = readClaims(token);
@@ -63,7 +63,7 @@ export function hasScope(token, scope) {
   return String(readClaims(token)?.scope ?? '').split(' ').includes(scope);
 }
 
-// Which streams it is good for, the widest first; none: it does not say.
+// The streams that it permits, widest first; empty: it does not say.
 export function permittedStreams(token) {
   const scopes = String(readClaims(token)?.scope ?? '').split(' ');
   return ['firehose', 'filter', 'sample', 'home'].filter((stream) => scopes.includes(`stream:${stream}`));

@@ -1,4 +1,4 @@
-// The modules of the pages that need no browser.
+// Tests the modules of the pages that do not need a browser.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Buckets } from '../src/buckets.js';
@@ -114,7 +114,7 @@ test('two looks at the status give rates, ratios and times', () => {
   assert.equal(samples.value('by'), 111);
   assert.equal(samples.quantile('time', 0.5, 60), 0.01);
   assert.equal(samples.quantile('time', 0.99, 60), Infinity);
-  samples.push(look(6000, 3, [0, 0], [0, 0, 0])); // it was restarted
+  samples.push(look(6000, 3, [0, 0], [0, 0, 0])); // after a restart
   assert.equal(samples.rate('sluice_events_received_total', 60), null);
   samples.push(look(90_000, 3, [0, 0], [0, 0, 0]));
   assert.equal(samples.all.length, 1);
@@ -156,11 +156,11 @@ test('the past is put together from what is new', () => {
   const slots = past.slots();
   assert.equal(slots.length, 180);
   assert.deepEqual(slots.slice(-4).map((slot) => slot.events_in ?? 'hole'), [1, 2, 'hole', 4]);
-  assert.deepEqual(holes(slots), [[178, 1]]); // what lies before the first sample is no hole
+  assert.deepEqual(holes(slots), [[178, 1]]); // the time before the first sample is not a hole
   for (let i = 5; i < 300; i++) past.take(answerAt(i, { samples: [sampleAt(i)] }));
   assert.equal(past.samples.length, 180);
   past.take({ ...answerAt(400, { samples: [sampleAt(400)] }), metrics: { sluice_start_time_seconds: 2 } });
-  assert.equal(past.samples.length, 1); // of another sluiced
+  assert.equal(past.samples.length, 1); // of the restarted sluiced
   assert.equal(past.incidents.length, 0);
 });
 
