@@ -1,7 +1,8 @@
 /* count_bucket.c - numbers, a set of authors, and a table of groups.
  *
- * A group's key is what the event says. That of a cell is its south-western corner, "west,south":
- * cells are counted from -180, -90 on, and what lies on the last edge is of the last cell. */
+ * A group's key is a value of the event. For a map cell it is the south-western corner,
+ * "west,south": cells are counted from -180, -90 on, and a point on the last edge belongs to the
+ * last cell. */
 #include "gateway/counts/count_bucket.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 
-enum { USUAL_BYTES = 256 /* of a message */ };
+enum { USUAL_BYTES = 256 /* typical size of a message */ };
 
 struct group {
     uint64_t count;
@@ -24,7 +25,7 @@ static const struct sl_slice no_key = {"none", 4};
 
 /* --- keys --- */
 
-/* Of the cell that `degrees` lies in, from `first` on, its lower edge in thousandths. */
+/* The lower edge, in thousandths, of the cell that contains `degrees`; cells begin at `first`. */
 static long cell_edge(double degrees, int first, uint32_t side)
 {
     long cells = (2L * -first * 1000 + side - 1) / side;
@@ -70,7 +71,7 @@ static struct sl_slice cell_key(const struct sl_event_view *view, uint32_t side,
     return sl_slice(room, (size_t)size);
 }
 
-/* Of an event that is counted in a group; without data: it is not. */
+/* The group key of an event; without data: it belongs to no group. */
 static struct sl_slice key_of(const struct count_question *question, const struct event *event,
                               char room[static COUNT_KEY_BYTES])
 {
@@ -175,14 +176,14 @@ void count_bucket_done(struct count_bucket *bucket)
     distinct_done(&bucket->users);
 }
 
-/* --- telling --- */
+/* --- printing --- */
 
 struct named_group {
     struct sl_slice key;
     uint64_t count;
 };
 
-/* The greatest first; equal ones by their keys' bytes. */
+/* Descending by count; equal counts by the bytes of their keys. */
 static int compare_groups(const void *left, const void *right)
 {
     const struct named_group *a = left, *b = right;

@@ -1,8 +1,8 @@
-/* gateway/counts/count_bucket.h - what is counted of the events of one bucket.
+/* gateway/counts/count_bucket.h - the counts of the events in one bucket.
  *
- * The same events in the same order give the same bytes. What of it depends on the order is which
- * groups are named, where there are more than COUNT_GROUPS_MAX: the first ones. Takes up to some
- * 150 KiB, of which groups are all but 4. */
+ * The same events in the same order give the same bytes. If there are more than COUNT_GROUPS_MAX
+ * groups, the first ones are named; only this depends on the order. Uses up to about 150 KiB, of
+ * which 4 are not for groups. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,48 +17,48 @@
 
 enum {
     COUNT_GROUPS_MAX = 1000,
-    COUNT_KEY_BYTES = 32 /* a longer key is counted with the others */
+    COUNT_KEY_BYTES = 32 /* longer keys are counted as `other` */
 };
 
 struct count_bucket {
     uint64_t posts, deletes;
     struct distinct users;   /* authors of posts */
     struct hash_map *groups; /* key -> struct group; NULL: none yet */
-    uint64_t other;          /* what the groups do not name */
+    uint64_t other;          /* in no named group */
 };
 
-/* The rules that an event matches, where it is counted by them, or its words, for trends. */
+/* The rules that an event matches, for counts by rule, or its words, for trends. */
 struct count_keys {
     const struct sl_slice *list;
     size_t count;
     const struct sl_words *words;
 };
 
-/* Of a map, by its south-western corner, in thousandths of a degree. */
+/* The south-western corner of a map cell, in thousandths of a degree. */
 struct count_cell {
     long west, south;
 };
 
-/* The cell that an event's point lies in, with sides of so many thousandths. false: it has none. */
+/* The cell of an event's point; its sides have `side` thousandths of a degree. false: no point. */
 bool count_cell_of(const struct sl_event_view *view, uint32_t side, struct count_cell *ret_cell);
 
-/* How it is told. */
+/* Members of the message about a bucket. */
 struct count_telling {
     uint64_t start_ms, end_ms; /* Unix times */
-    uint32_t revision;         /* told again, for so many times; 0: for the first time */
-    bool has_gap;              /* something of it cannot be had */
-    bool is_partial;           /* it is not over: no id */
+    uint32_t revision;         /* how often it was corrected; 0: first message */
+    bool has_gap;              /* events are missing */
+    bool is_partial;           /* the bucket is still open: no id */
 };
 
-/* Begins as {0}. */
+/* Initialize with {0}. */
 void count_bucket_done(struct count_bucket *bucket);
 void count_bucket_clear(struct count_bucket *bucket);
-/* `rules` NULL: none. 0; -ENOMEM: the bucket is no good any more. */
+/* `rules` NULL: none. 0; -ENOMEM: the bucket can no longer be used. */
 int count_bucket_add(struct count_bucket *bucket, const struct count_question *question,
                      const struct event *event, const struct count_keys *rules);
-/* Does it depend on their order which groups are named? */
+/* Whether the order of events decides which groups are named. */
 bool count_bucket_is_full(const struct count_bucket *bucket);
 
-/* {"type":"counts",...}; `json` is failed when memory ran out. */
+/* Prints {"type":"counts",...}; if out of memory, `json` is marked as failed. */
 void count_bucket_print(const struct count_bucket *bucket, const struct count_question *question,
                         const struct count_telling *telling, struct buffer *json);

@@ -1,6 +1,6 @@
-/* counter.c - one bucket that is open, what is to be told, and two short lists of ranges of ids:
- * where something is missing, and what must be counted again. Where a list is full its oldest range
- * goes on to the next one: more is told than must be, never less. */
+/* counter.c - one open bucket, the messages to be sent, and two short lists of ranges of ids: the
+ * missing ones, and those that must be counted again. If a list is full, its oldest range is merged
+ * with the next one, so more than necessary may be counted again, never less. */
 #include "gateway/counts/counter.h"
 
 #include <assert.h>
@@ -21,7 +21,7 @@ struct range {
     uint64_t first, last; /* ids */
 };
 
-/* In order, apart from each other. */
+/* Sorted and disjoint. */
 struct ranges {
     struct range list[RANGES_MAX + 1];
     size_t count;
@@ -29,29 +29,30 @@ struct ranges {
 
 enum kind { COUNTS, PICKS, TRENDS };
 
-/* What each event needs stands together: beside a thousand others it is in no cache. */
+/* The members that every event needs are next to each other, because with a thousand other counters
+ * they are not in the cache. */
 struct counter {
     uint64_t start_ms;                     /* of the open bucket */
-    uint64_t told;                         /* buckets with ids up to this were told before */
-    uint32_t revision;                     /* of those that are told again */
-    struct pick_bucket picks;              /* where it is picked */
-    struct trends *trends[TREND_OF_COUNT]; /* of trends; NULL: not asked for */
-    unsigned to_tell_of;                   /* of trends: the kind that the bucket closes next */
-    uint64_t silent_until;                 /* of trends nothing is told up to this id; else 0 */
-    struct sl_cursor had;                  /* of what is picked nothing up to there is told */
-    bool goes_on;     /* what of the open bucket lies up to `passed` has been picked from already */
-    uint64_t until;   /* of what is picked; 0: no end */
-    uint64_t told_to; /* who was told all but that has everything up to this id */
-    struct ranges gaps;      /* what is missing */
-    struct ranges retelling; /* which of the buckets up to `told` are told again */
-    struct ranges noted;     /* to be counted again; its number is the first that is needed */
+    uint64_t told;                         /* buckets with ids up to this were sent before */
+    uint32_t revision;                     /* of buckets that are sent again */
+    struct pick_bucket picks;              /* for picking */
+    struct trends *trends[TREND_OF_COUNT]; /* for trends; NULL: not requested */
+    unsigned to_tell_of;     /* for trends: the kind that is printed next for the closing bucket */
+    uint64_t silent_until;   /* for trends: nothing is printed up to this id; else 0 */
+    struct sl_cursor had;    /* when picking, nothing up to here is sent, */
+    bool goes_on;            /* events of the open bucket up to `passed` were picked from before */
+    uint64_t until;          /* when picking; 0: no end */
+    uint64_t told_to;        /* id up to which a client has everything after taking all messages */
+    struct ranges gaps;      /* missing ids */
+    struct ranges retelling; /* the buckets up to `told` that are sent again */
+    struct ranges noted;     /* to be counted again, from the first id that is needed */
     enum kind kind;
     uint64_t open_first, open_last; /* ids of the open bucket */
-    uint64_t first;                 /* ids below are none of ours */
-    struct told_list to_tell;       /* what comes next */
+    uint64_t first;                 /* lower ids are ignored */
+    struct told_list to_tell;       /* in order */
     struct count_bucket bucket;
     struct count_question question;
-    uint64_t passed[SL_SHARDS_MAX]; /* of a pick: what is behind this is told all the same */
+    uint64_t passed[SL_SHARDS_MAX]; /* when picking: later events are new, even up to `had` */
 };
 
 static bool picks(const struct counter *counter)
@@ -141,7 +142,7 @@ uint64_t counter_open(const struct counter *counter)
     return counter->open_last;
 }
 
-/* What is picked is told within a bucket, too. */
+/* Picked events are sent within a bucket, too. */
 static uint64_t told_to(const struct counter *counter)
 {
     uint64_t before = counter_before(counter);
@@ -173,7 +174,7 @@ uint64_t counter_silent_until(const struct counter *counter)
     return counter->silent_until;
 }
 
-/* Of all shards everything up to there. */
+/* The id up to which events of all shards are included. */
 static uint64_t lowest_id(const struct sl_cursor *cursor)
 {
     uint64_t id = cursor->id;
@@ -183,7 +184,7 @@ static uint64_t lowest_id(const struct sl_cursor *cursor)
     return id;
 }
 
-/* `*start_ms`: of the first bucket that is told; then of the first that is read. 0; -ENOMEM. */
+/* `*start_ms`: in: the first bucket that is printed; out: the first that is read. 0; -ENOMEM. */
 static int begin_trends(struct counter *counter, uint64_t from, uint64_t *start_ms)
 {
     const struct count_question *question = &counter->question;
@@ -201,7 +202,7 @@ static int begin_trends(struct counter *counter, uint64_t from, uint64_t *start_
     return 0;
 }
 
-/* From the bucket of the event `from` on. */
+/* Begins with the bucket of the event `from`. */
 static struct counter *new_from(const struct count_question *question, uint64_t from,
                                 const struct sl_cursor *had, uint64_t until)
 {
@@ -288,13 +289,13 @@ void counter_free(struct counter *counter)
     mem_free(counter);
 }
 
-/* --- what does not hold any more --- */
+/* --- late and lost events --- */
 
 static void note(struct counter *counter, uint64_t first, uint64_t last)
 {
     uint64_t open = counter_open(counter);
 
-    if (has_trends(counter)) { /* all that has been told since, and what is told next */
+    if (has_trends(counter)) { /* everything printed since, and the next message */
         first = greater(first, counter->silent_until + 1);
         add_range(&counter->noted, first, greater(open, first));
         return;
@@ -307,7 +308,7 @@ static void note(struct counter *counter, uint64_t first, uint64_t last)
         add_range(&counter->noted, first, last);
 }
 
-/* --- what is picked --- */
+/* --- picking --- */
 
 static int tell_event(struct counter *counter, struct event *event, uint64_t id, uint64_t skipped,
                       struct sl_slice tail)
@@ -323,7 +324,7 @@ static int tell_event(struct counter *counter, struct event *event, uint64_t id,
     return told_list_append(&counter->to_tell, &told);
 }
 
-/* For who stands at `cursor` then. `stray` NULL: they are those of the open bucket. */
+/* Afterwards the client is at `cursor`. `stray` NULL: the message is about the open bucket. */
 static int tell_skipped(struct counter *counter, const struct sl_cursor *cursor, uint64_t count,
                         const struct event *stray)
 {
@@ -351,7 +352,8 @@ static int tell_skipped(struct counter *counter, const struct sl_cursor *cursor,
     return tell_event(counter, event, stray ? 0 : counter_open(counter), count, SL_SLICE_NONE);
 }
 
-/* For who stands at `cursor`, behind the event: what it is tells no cursor. NULL: out of memory. */
+/* A copy for a client at `cursor`, which is after the event, so the event must not contain a cursor
+ * of its own. NULL: out of memory. */
 static struct event *as_late(struct event *event, const struct sl_cursor *cursor)
 {
     struct event *copy = event_copy_with_cursor(event, cursor, true);
@@ -363,7 +365,7 @@ static struct event *as_late(struct event *event, const struct sl_cursor *cursor
     return copy;
 }
 
-/* Its bucket is over, or it has none. */
+/* The event's bucket is closed, or it has none. */
 static int add_stray(struct counter *counter, struct event *event, struct sl_slice tail)
 {
     const struct sl_cursor cursor = {.id = counter->told_to};
@@ -383,7 +385,7 @@ static int add_to_picks(struct counter *counter, struct event *event, struct sl_
     counter->told_to = told_to(counter);
     if (counter->question.pick.behind && event->id <= counter->question.pick.behind)
         return 0;
-    if (event->id < counter->open_first) /* who was ahead of us has had it */
+    if (event->id < counter->open_first) /* a client that was further has received it */
         return is_had && event->id ? 0 : add_stray(counter, event, tail);
     if (counter->goes_on && event->id <= counter->passed[event->shard])
         return 0;
@@ -391,8 +393,8 @@ static int add_to_picks(struct counter *counter, struct event *event, struct sl_
                            &counter->to_tell);
 }
 
-/* Of who has all of the open bucket. The client that came with a longer cursor, which another
- * stream has given it, has more of some shards. */
+/* The cursor of a client that has the whole open bucket. A client that came with a compound cursor
+ * of another stream may have more of some shards. */
 static struct sl_cursor cursor_at_end(const struct counter *counter)
 {
     const struct sl_cursor *had = &counter->had;
@@ -416,7 +418,8 @@ static int close_picks(struct counter *counter)
     return skipped > 0 ? tell_skipped(counter, &end, skipped, NULL) : 0;
 }
 
-/* The client that came with a longer cursor has this of the shard, too. */
+/* If the client came with a compound cursor, it has everything of this shard up to the event, too.
+ */
 static void note_had(struct counter *counter, const struct event *event)
 {
     const struct sl_cursor before = counter->had;
@@ -432,8 +435,8 @@ static void note_had(struct counter *counter, const struct event *event)
     counter->had = had;
 }
 
-/* Others may have been given it late, or say with it where they stand. `before`: where the client
- * does. 0; -ENOMEM. */
+/* Replaces the cursor in the event if it was late elsewhere, or does not fit this client. `before`:
+ * the client's position. 0; -ENOMEM. */
 static int put_in_place(struct counter *counter, const struct sl_cursor *before, struct told *told)
 {
     bool is_late = picks(counter) && told->id && told->id < before->id;
@@ -456,7 +459,7 @@ static int put_in_place(struct counter *counter, const struct sl_cursor *before,
     return 0;
 }
 
-/* --- what rises --- */
+/* --- trends --- */
 
 static bool can_add(const struct counter *counter, const struct event *event)
 {
@@ -474,7 +477,7 @@ static int add_to_trends(struct counter *counter, const struct event *event,
     int r = 0;
 
     if (event->kind != EVENT_POST)
-        return 0; /* what is deleted was said all the same */
+        return 0; /* the text of a deleted post still counts */
     if (!can_add(counter, event)) {
         note(counter, event->id, event->id);
         return 0;
@@ -486,7 +489,7 @@ static int add_to_trends(struct counter *counter, const struct event *event,
     return r;
 }
 
-/* --- what comes --- */
+/* --- adding --- */
 
 int counter_add(struct counter *counter, struct event *event, const struct count_keys *rules,
                 struct sl_slice tail)
@@ -508,7 +511,7 @@ int counter_add(struct counter *counter, struct event *event, const struct count
     return count_bucket_add(&counter->bucket, &counter->question, event, rules);
 }
 
-/* What was sent at once stays as it is, and so does what was told. */
+/* What was sent remains, and so do events that were picked at once. */
 static void note_rewound(struct counter *counter, uint64_t from, uint64_t to)
 {
     if (!picks(counter))
@@ -545,7 +548,7 @@ void counter_join(struct counter *counter, const struct counter *other)
         counter->first = other->first;
 }
 
-/* --- what is told --- */
+/* --- messages --- */
 
 /* NULL: out of memory. */
 static struct event *tell(const struct counter *counter, bool is_partial)
@@ -604,7 +607,7 @@ static struct event *tell_trends(const struct counter *counter, enum trend_of of
     return event;
 }
 
-/* 0; 1: not yet; -ENOMEM. */
+/* 0; 1: not finished; -ENOMEM. */
 static int tell_kind(struct counter *counter, enum trend_of of, uint64_t id, size_t *work)
 {
     uint64_t end_ms = counter->start_ms + counter->question.bucket_ms;
@@ -616,8 +619,8 @@ static int tell_kind(struct counter *counter, enum trend_of of, uint64_t id, siz
     return r ? r : tell_event(counter, tell_trends(counter, of, id), id, 0, SL_SLICE_NONE);
 }
 
-/* The bucket's id is the last message's; who has some of them goes on with the next. 0; 1: not yet;
- * -ENOMEM. */
+/* The id of the bucket is that of its last message; a client that has some of them resumes with the
+ * next. 0; 1: not finished; -ENOMEM. */
 static int tell_all_trends(struct counter *counter, size_t *work)
 {
     uint64_t id = counter_open(counter) + 1 - trend_kinds(&counter->question.trends);

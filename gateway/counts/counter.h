@@ -1,18 +1,19 @@
-/* gateway/counts/counter.h - the buckets of one question, one after the other: counted, or picked.
+/* gateway/counts/counter.h - the buckets of one question, in succession: counted, or sampled
+ * ("picked").
  *
- * Takes events as they pass: in the order of their ids, but for late ones. One bucket is open; its
- * owner closes it when everything up to its end has passed, and is given what is to be told of it:
- * one message that counts its events, or (question.pick) those that are sent and how many are not.
+ * Events are added in the order of their ids, except for late ones. One bucket is open. The owner
+ * closes it when all events up to its end have passed, and receives what is to be sent: one message
+ * with the counts, or (question.pick) the selected events and the number of the others.
  *
- * What a counter cannot count as it comes, for its bucket is closed already, or was counted and has
- * not happened any more, is noted: then the owner counts again, from the log, from
- * counter_retell_from() on. Of a bucket that was picked nothing is taken back: what comes late for
- * it is told by itself.
+ * Some events cannot be counted in order, because their bucket is closed, or have been counted but
+ * were lost since. The counter notes them, and then the owner counts again from the log, from
+ * counter_retell_from() on. Picked events are never taken back; a late event of a closed bucket is
+ * sent by itself.
  *
- * One of trends (question.trends, trends.h) tells of each bucket what rises at its end, a message
- * for each kind of term. It begins to read two windows before the first bucket that it tells, and
- * says nothing of those between. What comes late, or has not happened any more, makes all wrong
- * that it has told since: so all of that is told again. Belongs to one thread. */
+ * A counter of trends (question.trends, trends.h) prints what rises at the end of each bucket, one
+ * message for each kind of term. It begins to read two windows before its first bucket, without
+ * printing anything. A late or lost event invalidates everything printed since, so all of it is
+ * printed again. Belongs to one thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -27,53 +28,53 @@
 
 struct counter;
 
-/* Begins with the bucket of what follows `had`; what is below that bucket is none of it. Of a
- * bucket that is picked, what lies at or below `had` is picked from, but not told, and what is
- * behind `until` is none of it (0: no end). NULL: out of memory. */
+/* Begins with the bucket of the first event after `had`; events before that bucket are ignored.
+ * When picking, events up to `had` take part in the selection but are not sent, and events after
+ * `until` are ignored (0: no end). NULL: out of memory. */
 struct counter *counter_new(const struct count_question *question, const struct sl_cursor *had,
                             uint64_t until);
-/* One that counts again: from the first bucket of `counter` that must be, or from the one behind
- * `had`, where its client stands, if that is sooner. What was told before is told again, as a
- * revision, where something was noted; of what is picked nothing is. `passed`: by shard, the last
- * that `counter` has been given; of what is picked, what comes behind that is new to the client.
- * With PICK_FIRST, the bucket of which the client has some goes on as it is: what was in it then
- * counts as it did then. NULL: out of memory. */
+/* A counter that counts again: from the first bucket of `counter` that needs it, or from the bucket
+ * after `had`, the client's position, if that is earlier. Buckets that were sent are sent again as
+ * revisions if events were noted for them; picked events are not. `passed`: by shard, the last
+ * event that was added to `counter`; picked events after it are new to the client. With PICK_FIRST,
+ * a bucket that was sent partly continues as it is: its earlier events count as they did then.
+ * NULL: out of memory. */
 struct counter *counter_new_again(const struct counter *counter, const struct sl_cursor *had,
                                   const uint64_t *passed);
-void counter_free(struct counter *counter); /* NULL is fine */
+void counter_free(struct counter *counter); /* NULL is allowed */
 
-/* Of a client that has been told all that there is to tell. */
+/* The cursor of a client that has been sent all messages so far. */
 struct sl_cursor counter_cursor(const struct counter *counter);
-/* The last id before the open bucket, and its own last one, which is its id. */
+/* The last id before the open bucket, and the last id of the open bucket, which is its own id. */
 uint64_t counter_before(const struct counter *counter);
 uint64_t counter_open(const struct counter *counter);
-/* Of trends: nothing is told of what lies at or below this id; else 0. */
+/* For trends: nothing is printed for buckets up to this id; else 0. */
 uint64_t counter_silent_until(const struct counter *counter);
-/* Can its client be told the same from here on as others of the question, who have been told the
- * buckets with ids up to `closed`? Not if it lacks some of the open bucket, nor if it has been told
- * more elsewhere. */
+/* Whether its client can be sent the same messages from now on as others with this question, who
+ * have been sent the buckets up to `closed`. Not if it lacks events of the open bucket, or has been
+ * sent more elsewhere. */
 bool counter_is_in_step(const struct counter *counter, uint64_t closed);
 
-/* `rules` NULL: none. `tail`: of who is sent the event. 0; -EAGAIN: something is to be told first,
- * or it is of a later bucket, so that the open one must be closed first; -ENOMEM. */
+/* `rules` NULL: none. `tail`: for a picked event. 0; -EAGAIN: messages must be taken first, or the
+ * event belongs to a later bucket, so the open one must be closed first; -ENOMEM. */
 int counter_add(struct counter *counter, struct event *event, const struct count_keys *rules,
                 struct sl_slice tail);
 /* Events with ids in (from, to] are missing. */
 void counter_gap(struct counter *counter, uint64_t from, uint64_t to, enum gap_reason reason);
 
-/* Closes the open bucket, which lies below `id`, and opens the next; where nothing is told of empty
- * ones, those below `id` are passed over. Nothing is left to tell before. Trends take more work
- * than one call should: no more is done than `*work` (trends.h), which is lessened. 0; 1: not yet,
- * it is to be called again before anything is added; -ENOMEM: the counter is no good any more. */
+/* Closes the open bucket, which must end below `id`, and opens the next one. If nothing is sent for
+ * empty buckets, those below `id` are skipped. All messages must have been taken. Closing trends
+ * may take long, so at most `*work` units are done and subtracted (trends.h). 0; 1: call again
+ * before adding anything; -ENOMEM: the counter can no longer be used. */
 int counter_close(struct counter *counter, uint64_t id, size_t *work);
-/* What is to be told next; `*ret_before`: of who has all before it. A picked event with a lower id
- * than something that was told before it says that it is late, and has no id. The caller ends it
- * with told_done(). 1; 0: nothing is; -ENOMEM. */
+/* Takes the next message or event to be sent. `*ret_before`: the cursor of a client that has
+ * everything before it. A picked event with a lower id than one that was sent before is marked as
+ * late, and has no id. The caller frees it with told_done(). 1; 0: there is none; -ENOMEM. */
 int counter_next(struct counter *counter, struct told *ret_told, struct sl_cursor *ret_before);
-/* What the open bucket has until now. Not of trends. NULL: out of memory. */
+/* A message about the open bucket so far. Not for trends. NULL: out of memory. */
 struct event *counter_partial(const struct counter *counter);
 
 /* The first id of the first bucket that must be counted again; 0: none. */
 uint64_t counter_retell_from(const struct counter *counter);
-/* What `other` must count again, so must this one. */
+/* Adds to this counter what `other` must count again. */
 void counter_join(struct counter *counter, const struct counter *other);

@@ -1,6 +1,7 @@
-/* distinct.c - a few hashes, a table of more, or the registers that they leave behind.
+/* distinct.c - a few hashes, a table of more, or registers computed from them.
  *
- * All are functions of the set, and when one becomes the next is, too: so is the estimate. */
+ * Each of these is a function of the set, and so is the change from one to the next; therefore the
+ * estimate is, too. */
 #include "gateway/counts/distinct.h"
 
 #include <errno.h>
@@ -12,7 +13,8 @@
 
 enum { FIRST_CAPACITY = 32, INDEX_BITS = 12, RANK_BITS = 64 - INDEX_BITS };
 
-/* FNV-1a of 64 bits (Fowler, Noll, Vo), mixed once more, for its high bits are poor. Never 0. */
+/* FNV-1a of 64 bits (Fowler, Noll, Vo) with an additional mixing step, because its high bits are
+ * not random enough. Never 0. */
 uint64_t distinct_hash(struct sl_slice text)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -25,7 +27,7 @@ uint64_t distinct_hash(struct sl_slice text)
 
 /* --- exact --- */
 
-/* The slot of the hash, or the empty one where it belongs. */
+/* The slot of the hash, or the empty slot for it. */
 static uint64_t *slot_of(uint64_t *hashes, size_t capacity, uint64_t hash)
 {
     size_t i = hash & (capacity - 1);
@@ -57,7 +59,7 @@ static int grow(struct distinct *distinct)
     return 0;
 }
 
-/* 1: it is, or was, one of the few; 0: they are in the table now, which has room for one more;
+/* 1: the hash is one of the few; 0: they have been moved to the table, which has room for one more;
  * -ENOMEM. */
 static int add_to_few(struct distinct *distinct, uint64_t hash)
 {
@@ -77,7 +79,7 @@ static int add_to_few(struct distinct *distinct, uint64_t hash)
 
 /* --- estimated --- */
 
-/* The register is named by the first bits; it keeps the longest run of zeros in the rest. */
+/* The first bits select a register, which keeps the longest run of zeros in the remaining bits. */
 static void note(uint8_t *registers, uint64_t hash)
 {
     uint64_t index = hash >> RANK_BITS, rest = hash << INDEX_BITS;
@@ -147,7 +149,7 @@ uint64_t distinct_of_registers(const uint8_t *registers, size_t count)
     return (uint64_t)(alpha * m * m / z + 0.5);
 }
 
-/* --- both --- */
+/* --- exact or estimated --- */
 
 int distinct_add(struct distinct *distinct, struct sl_slice text)
 {

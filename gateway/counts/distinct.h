@@ -1,13 +1,13 @@
-/* gateway/counts/distinct.h - how many different strings have been added?
+/* gateway/counts/distinct.h - estimates the number of different strings.
  *
- * Exact up to DISTINCT_EXACT of them, by their hashes; beyond that a HyperLogLog of 4,096 registers
+ * Exact up to DISTINCT_EXACT strings, by their hashes; beyond that a HyperLogLog of 4,096 registers
  * (Flajolet, Fusy, Gandouet, Meunier: "HyperLogLog: the analysis of a near-optimal cardinality
- * estimation algorithm", 2007), whose standard error is 1.04 / sqrt(4096) = 1.6 %, for hashes of 64
- * bits and with the estimator of Ertl ("New cardinality estimation algorithms for HyperLogLog
- * sketches", 2017, algorithm 6), which has no bias for small numbers to be corrected by tables.
+ * estimation algorithm", 2007) with hashes of 64 bits. The standard error is 1.04 / sqrt(4096) =
+ * 1.6 %. The estimator is Ertl's ("New cardinality estimation algorithms for HyperLogLog sketches",
+ * 2017, algorithm 6), which needs no tables to correct a bias for small numbers.
  *
- * The estimate is a function of the set alone: not of the order, nor of the process. Takes up to
- * 4 KiB. */
+ * The estimate is a function of the set only, not of the order of strings or the process. Uses up
+ * to 4 KiB. */
 #pragma once
 
 #include <stddef.h>
@@ -18,21 +18,21 @@
 enum { DISTINCT_FEW = 12, DISTINCT_EXACT = 256, DISTINCT_REGISTERS = 4096 };
 
 struct distinct {
-    uint8_t *registers;         /* NULL: not that many */
-    size_t count, capacity;     /* of strings, and of `hashes` */
-    uint64_t few[DISTINCT_FEW]; /* so many of them are here, where nothing else must be read */
-    uint64_t *hashes; /* those of more: open addressing, 0: empty; NULL: never so many yet */
+    uint8_t *registers;         /* NULL: exact */
+    size_t count, capacity;     /* number of strings; slots in `hashes` */
+    uint64_t few[DISTINCT_FEW]; /* the first hashes, to avoid another cache line */
+    uint64_t *hashes;           /* more hashes: open addressing, 0: empty; NULL: not needed yet */
 };
 
-/* Begins as {0}. */
+/* Initialize with {0}. */
 void distinct_done(struct distinct *distinct);
-/* Forgets what was added, keeps some memory. */
+/* Removes all strings; keeps some memory. */
 void distinct_clear(struct distinct *distinct);
 /* 0; -ENOMEM: nothing has changed. */
 int distinct_add(struct distinct *distinct, struct sl_slice text);
 uint64_t distinct_estimate(const struct distinct *distinct);
 
-/* What is kept of a string: never 0, and the same in every process. */
+/* The hash of a string: never 0, and the same in every process. */
 uint64_t distinct_hash(struct sl_slice text);
-/* The estimate from so many registers, a power of two, whose ranks are at most 53. */
+/* The estimate for `count` registers, a power of two, with ranks of at most 53. */
 uint64_t distinct_of_registers(const uint8_t *registers, size_t count);

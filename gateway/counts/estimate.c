@@ -1,9 +1,9 @@
-/* estimate.c - one index of the filter and its pieces, and sums by slot.
+/* estimate.c - an index of the filter and its pieces, and sums for each slot.
  *
- * A subscription of the index leads to the number that it adds to: the filter's, a piece's, or that
- * of a rule without one of its items. So an event costs one look-up, however many pieces there are.
- * What cannot stand alone, such as -dog, is no piece. Memory: SL_FILTER_PIECES_MAX pieces, twice as
- * many small filters, ESTIMATE_SLOTS_MAX sums, references to ESTIMATE_EXAMPLES events. */
+ * Each subscription of the index has a counter: of the filter, of a piece, or of the rule without
+ * one item. So an event needs one look-up, whatever the number of pieces. Text that is not a valid
+ * filter by itself, such as -dog, is no piece. Memory: SL_FILTER_PIECES_MAX pieces, twice as many
+ * small filters, ESTIMATE_SLOTS_MAX sums, and references to ESTIMATE_EXAMPLES events. */
 #include "gateway/counts/estimate.h"
 
 #include <errno.h>
@@ -17,45 +17,45 @@
 #include "filters/words.h"
 #include "gateway/front/filter_json.h"
 
-enum { SHORT_SPAN_S = 60 }; /* less says little of the next ten minutes */
+enum { SHORT_SPAN_S = 60 }; /* shorter times say little about the next ten minutes */
 
-/* Two-sided, 95 %, of the normal distribution. */
+/* For a two-sided 95 % interval of the normal distribution. */
 #define Z95 1.959964
 
 struct piece {
     struct sl_filter_piece text;
     uint64_t events;
-    bool has_rest; /* of the rule without this item: */
+    bool has_rest; /* `rest_events` counts matches of the rule without this item */
     uint64_t rest_events;
 };
 
 struct slot {
     uint64_t events, bytes;
-    double exposure; /* seconds in which all events were looked at would tell as much */
+    double exposure; /* seconds of a complete sample with the same information */
 };
 
 struct estimate {
     struct sl_filter_index *index;
     struct sl_words *words;
     struct sl_match_set *matches;
-    uint64_t **counters; /* by subscription: what it adds to */
+    uint64_t **counters; /* by subscription */
     uint32_t counter_count;
     unsigned types;
     bool is_wide;
-    size_t piece_count, piece_total; /* those that are looked for, of so many */
+    size_t piece_count, piece_total; /* pieces that are counted, and all of them */
     struct piece *pieces;
     uint64_t looked, events; /* of all slots */
-    uint64_t hit;            /* by the event at hand: 1: the filter wants it */
+    uint64_t hit;            /* 1: the filter matches the current event */
     struct slot slots[ESTIMATE_SLOTS_MAX];
-    size_t slot_count; /* once the span is known: those without exposure are gone */
+    size_t slot_count; /* after the span was set: slots without exposure are removed */
     double looked_exposure, span;
     struct event *examples[ESTIMATE_EXAMPLES];
     size_t example_count;
 };
 
-/* --- what is asked ------------------------------------------------------------------------ */
+/* --- filters ------------------------------------------------------------------------------ */
 
-/* Whatever matches `filter` adds one to *counter. */
+/* Increments *counter for each event that `filter` matches. */
 static int watch(struct estimate *estimate, struct sl_filter *filter, uint64_t *counter)
 {
     uint32_t subscription;
@@ -64,12 +64,12 @@ static int watch(struct estimate *estimate, struct sl_filter *filter, uint64_t *
     if (r < 0)
         return r;
     if (subscription >= estimate->counter_count)
-        return -ENOMEM; /* cannot be: numbers are dense */
+        return -ENOMEM; /* impossible, because numbers are dense */
     estimate->counters[subscription] = counter;
     return 0;
 }
 
-/* What cannot stand alone is not looked for; *ret_is_watched says whether it is. */
+/* Skips text that is not a valid filter by itself; *ret_is_watched is false then. */
 static int watch_text(struct estimate *estimate, const struct sl_filter_text *text,
                       const struct sl_filter_limits *limits, uint64_t *counter,
                       bool *ret_is_watched)
@@ -188,9 +188,9 @@ void estimate_free(struct estimate *estimate)
     mem_free(estimate);
 }
 
-/* --- looking ------------------------------------------------------------------------------ */
+/* --- events ------------------------------------------------------------------------------- */
 
-/* Would the whole firehose bring it, of the types that are asked for? */
+/* Whether the firehose with the same types would contain it. */
 static bool is_of_firehose(const struct estimate *estimate, const struct event *event)
 {
     return event_is_for_clients(event) && !event->view.restricted &&
@@ -278,8 +278,8 @@ bool estimate_keep_example(struct estimate *estimate, struct event *event)
 
 struct moments {
     double mean, variance; /* of the slots' rates */
-    double poisson;        /* what the variance would be by chance alone */
-    double correlation;    /* of neighbours, 0 to 0.9 */
+    double poisson;        /* expected by chance alone */
+    double correlation;    /* of neighbouring slots, 0 to 0.9 */
 };
 
 static double rate_of(const struct slot *slot)
@@ -311,7 +311,7 @@ static struct moments moments_of(const struct estimate *estimate)
     return moments;
 }
 
-/* Of the rate of the next ten minutes, as it is predicted. */
+/* The variance of the predicted rate of the next ten minutes. */
 static double variance_of(const struct estimate *estimate, const struct moments *moments)
 {
     const double count = (double)estimate->slot_count;
@@ -325,7 +325,7 @@ static double variance_of(const struct estimate *estimate, const struct moments 
            excess / independent;
 }
 
-/* Of a gamma distribution. */
+/* A quantile of a gamma distribution. */
 static double quantile(double mean, double variance, double deviate)
 {
     double ninth = variance / (9 * mean * mean), root;
@@ -334,7 +334,7 @@ static double quantile(double mean, double variance, double deviate)
     return root > 0 ? mean * root * root * root : 0;
 }
 
-/* Student's t of so many slots (Fisher's expansion, first term). */
+/* The quantile of Student's t for this number of slots (Fisher's expansion, first term). */
 static double deviate_of(size_t slots)
 {
     double freedom = slots > 1 ? (double)slots - 1 : 1;
@@ -412,7 +412,7 @@ static void print_own_warning(struct buffer *json, bool *is_first, const char *c
     buffer_append_char(json, '}');
 }
 
-/* The item without which a rule that brings nothing would bring most; NULL: none helps. */
+/* If the rule matches nothing: the item whose removal gives the most matches; NULL: none does. */
 static const struct piece *obstacle_of(const struct estimate *estimate)
 {
     const struct piece *found = NULL;
@@ -440,7 +440,7 @@ static void warn_of_nothing(const struct estimate *estimate, struct buffer *json
     print_own_warning(json, is_first, "nothing_matches", message, obstacle ? "rule" : NULL);
 }
 
-/* Of a filter that brings something. */
+/* For a filter that matches something. */
 static void warn_of_idle_pieces(const struct estimate *estimate, struct buffer *json,
                                 bool *is_first)
 {

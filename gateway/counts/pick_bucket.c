@@ -1,6 +1,6 @@
 /* pick_bucket.c - a heap of the posts that would be sent if the bucket ended now.
  *
- * Each has a rank, the lowest of which stay: its hash, or its id turned round. */
+ * Each post has a rank, a hash or its inverted id; the lowest ranks are selected. */
 #include "gateway/counts/pick_bucket.h"
 
 #include <errno.h>
@@ -13,9 +13,9 @@ enum { FIRST_CAPACITY = 8 };
 
 struct picked {
     uint64_t rank;
-    uint64_t key;     /* of the user or cell; else 0 */
+    uint64_t key;     /* of the user or cell; 0: not used */
     uint64_t post;    /* its id */
-    struct told told; /* .event NULL: the client has it, or nobody gets it */
+    struct told told; /* .event NULL: the client has it, or it is not sent */
     bool is_deleted;
 };
 
@@ -98,7 +98,7 @@ static uint64_t key_of(struct pick_bucket *bucket, const struct pick_question *q
     return (uint64_t)(cell.west + 180001) << 32 | (uint64_t)(cell.south + 90001);
 }
 
-/* The one that a post takes the place of; bucket->count: there is none, it is one more. */
+/* The index of the post that a new one replaces; bucket->count: none, it is added. */
 static size_t place_of(const struct pick_bucket *bucket, const struct pick_question *question,
                        const struct picked *picked)
 {
@@ -126,7 +126,7 @@ static int make_room(struct pick_bucket *bucket)
     return 0;
 }
 
-/* Takes what `picked` has. */
+/* Takes ownership of the contents of `picked`. */
 static int put(struct pick_bucket *bucket, size_t at, struct picked *picked)
 {
     if (at < bucket->count) {
@@ -162,7 +162,7 @@ static uint64_t rank_of(const struct pick_question *question, const struct event
     return question->pick == PICK_FIRST ? event->id : ~event->id;
 }
 
-/* It keeps its place: what is further back does not take it, and has been let go of perhaps. */
+/* A deleted post keeps its place, because the posts that would follow may have been dropped. */
 static void take_out(struct pick_bucket *bucket, uint64_t post)
 {
     for (size_t i = 0; i < bucket->count; i++) {

@@ -1,4 +1,4 @@
-/* told.c - an array that is emptied from its front, and forgotten when it is empty. */
+/* told.c - an array that is emptied from its front, and freed or reused when it is empty. */
 #include "gateway/counts/told.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* gateway/counts/told.h - what is to be told of a bucket, in order. */
+/* gateway/counts/told.h - a queue of messages and events of a bucket that are to be sent. */
 #pragma once
 
 #include <stddef.h>
@@ -7,32 +7,32 @@
 #include "gateway/intake/event.h"
 
 struct told {
-    struct event *event; /* one reference */
-    char *tail;          /* what goes before its closing brace; NULL: nothing */
+    struct event *event; /* an owned reference */
+    char *tail;          /* inserted before the closing brace; NULL: nothing */
     size_t tail_size;
-    uint64_t id;      /* who has it has everything up to there; 0: it says nothing of that */
-    uint64_t skipped; /* posts that it says are left out */
+    uint64_t id;      /* a client with this message has everything up to here; 0: unchanged */
+    uint64_t skipped; /* posts that the message reports as not sent */
 };
 
 struct told_list {
     struct told *list;
-    size_t first, count, capacity; /* from `first` on */
+    size_t first, count, capacity; /* elements are from `first` on */
 };
 
 void told_done(struct told *told);
 /* `tail` is copied; without data: none. 0; -ENOMEM. */
 int told_set_tail(struct told *told, struct sl_slice tail);
 
-/* Begins as {0}. */
+/* Initialize with {0}. */
 void told_list_done(struct told_list *list);
-/* Takes what `told` has, also if it fails. 0; -ENOMEM. */
+/* Takes ownership of the contents of `told`, even if it fails. 0; -ENOMEM. */
 int told_list_append(struct told_list *list, struct told *told);
-/* In the order of ids. */
+/* Sorts by id. */
 void told_list_sort(struct told_list *list);
-/* false: there is none. The caller ends it with told_done(). */
+/* false: the queue is empty. The caller frees the element with told_done(). */
 bool told_list_take(struct told_list *list, struct told *ret_told);
 
-/* NULL: there is none. */
+/* NULL: the queue is empty. */
 static inline const struct told *told_list_first(const struct told_list *list)
 {
     return list->first < list->count ? &list->list[list->first] : NULL;
