@@ -1,9 +1,10 @@
-/* batch.c - what is compressed is made for all who stand at the same place, and not for each.
+/* batch.c - converts entries to frames; compressed data are made once for all clients at the same
+ * position.
  *
- * By itself an entry is one shared frame: plain, or compressed without reference to anything else.
- * With a history the entries of a flush become one piece of memory, the compressor's scratch: on a
- * WebSocket one message each, over HTTP one chunk for all. A client is sent a frame whole: what its
- * socket leaves of one is held for it (outbox.c). */
+ * A single entry is one shared frame: uncompressed, or compressed without reference to other data.
+ * With a history, the entries of a flush are written to one buffer, the compressor's scratch: on a
+ * WebSocket as one message each, over HTTP as one chunk for all. A client is sent complete frames:
+ * if its socket accepts only a part of one, the rest is held for it (outbox.c). */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,7 +48,7 @@ static void end_frame(struct batch *batch, size_t size, uint64_t to)
     batch->to = to;
 }
 
-/* --- each by itself --- */
+/* --- separate entries --- */
 
 static struct sl_slice shared_frame(const struct outbox *outbox, struct event *event)
 {
@@ -78,7 +79,7 @@ static int wrapped_pieces(const struct outbox_entry *entry, struct iovec *pieces
     return 4;
 }
 
-/* How many; -ENOMEM. */
+/* The number of pieces; -ENOMEM. */
 static int pieces_of(const struct outbox *outbox, const struct outbox_entry *entry,
                      struct iovec *pieces)
 {
@@ -118,8 +119,8 @@ static struct sl_slice inside(const struct outbox *outbox, uint64_t position)
     return frame_inside(entry_at(outbox, position)->event, outbox->settings.format);
 }
 
-/* Puts head and end of a frame around what has been appended behind `begin`, where room for the
- * head was left. */
+/* open_frame() leaves room for the head; the functions after it put head and end around what was
+ * appended after `begin`. */
 enum { HEAD_ROOM = 16 };
 
 static char *open_frame(struct buffer *scratch)
@@ -130,8 +131,8 @@ static char *open_frame(struct buffer *scratch)
     return room;
 }
 
-/* The head is put right before the payload, so there may be a hole before it: returns where the
- * frame begins. */
+/* The head is put directly before the payload, so there may be unused bytes before it. Returns
+ * where the frame begins. */
 static size_t close_websocket(struct buffer *scratch, size_t begin)
 {
     unsigned char head[FRAME_WEBSOCKET_HEAD_SIZE];
@@ -154,7 +155,7 @@ static size_t close_chunk(struct buffer *scratch, size_t begin)
     return payload - (size_t)size;
 }
 
-/* Each a message of its own, in one history. */
+/* One message for each entry, in one history. */
 static int fill_messages(struct outbox *outbox, uint64_t from, uint64_t to, struct batch *batch)
 {
     struct compressor *compressor = outbox->settings.compressor;
@@ -178,7 +179,7 @@ static int fill_messages(struct outbox *outbox, uint64_t from, uint64_t to, stru
     return 0;
 }
 
-/* One chunk, or what is in it. */
+/* One chunk, or its content. */
 static int fill_chunk(struct outbox *outbox, uint64_t from, uint64_t to, struct history *history,
                       struct batch *batch)
 {
@@ -223,7 +224,7 @@ int batch_fill_together(struct outbox *outbox, uint64_t from, uint64_t to, struc
     return fill_chunk(outbox, from, to, NULL, batch);
 }
 
-/* --- what a socket has left --- */
+/* --- the rest after a partial send --- */
 
 uint64_t batch_rest(const struct batch *batch, size_t sent,
                     struct iovec ret_pieces[static ENTRY_MAX_PIECES], int *ret_count)
@@ -250,9 +251,9 @@ uint64_t batch_rest(const struct batch *batch, size_t sent,
     return batch->from + (uint64_t)frame;
 }
 
-/* --- one client's own --- */
+/* --- the parts for one client --- */
 
-/* With room for the tail, and so many bytes before and behind it. */
+/* With room for the tail and these numbers of bytes before and after it. */
 static struct wrapping *wrapping_new(size_t before, struct sl_slice tail, size_t behind)
 {
     size_t size = before + tail.size + behind;
@@ -266,8 +267,9 @@ static struct wrapping *wrapping_new(size_t before, struct sl_slice tail, size_t
     return wrapping;
 }
 
-/* The tail is said as it is, in a block of its own: nothing that an event says is compressed with
- * the names of somebody's rules. Behind it, as in any message, the first byte of an empty block. */
+/* The tail is uncompressed, in a block of its own, so that the content of an event is never
+ * compressed together with the names of a client's rules. After it comes the first byte of an empty
+ * block, as in every message. */
 static struct wrapping *wrap_deflated(struct sl_slice block, struct sl_slice tail)
 {
     size_t size = BLOCK_STORED_HEAD + tail.size + 2;
@@ -283,7 +285,7 @@ static struct wrapping *wrap_deflated(struct sl_slice block, struct sl_slice tai
     return wrapping;
 }
 
-/* The same as a frame of zstd. */
+/* The same for zstd. */
 static struct wrapping *wrap_zstd(const struct dictionary *dictionary, const struct event *event,
                                   struct sl_slice blocks, struct sl_slice tail)
 {
@@ -333,7 +335,7 @@ static struct wrapping *wrap_line(const struct outbox *outbox, const struct even
     return wrapping;
 }
 
-/* With either, of what is around a block. */
+/* The maximum number of bytes around a block, for both encodings. */
 enum { BLOCK_AROUND_MAX = ZSTD_HEAD_MAX + ZSTD_LAST_HEAD };
 static_assert((int)BLOCK_STORED_HEAD <= (int)BLOCK_AROUND_MAX &&
                   (int)BLOCK_STORED_MAX <= (int)ZSTD_LAST_MAX,

@@ -1,9 +1,9 @@
-/* binding.c - where the subscriptions of the filter index lead: an array by their numbers, which
- * the index keeps small by giving them out again.
+/* binding.c - maps the subscriptions of the filter index to lanes: an array indexed by their
+ * numbers, which stay small because the index reuses them.
  *
- * A client with the largest filters has 125,000 keys in the index, and many such clients may
- * leave at once. So what is removed leads nowhere at once, and the index forgets it bit by bit: an
- * idle handle takes a slice in each turn of the loop, as long as there is anything left. */
+ * A client with the largest filters has 125,000 keys in the index, and many such clients may leave
+ * at the same time. So a removed subscription leads nowhere at once, and the index removes its
+ * filter later: an idle handle removes some in each turn of the loop, as long as any are left. */
 #include <assert.h>
 #include <errno.h>
 

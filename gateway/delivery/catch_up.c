@@ -1,8 +1,8 @@
-/* catch_up.c - one step of one catcher at a time, as far as a turn's budget goes.
+/* catch_up.c - runs the catchers step by step, within the budget of a turn.
  *
- * A catcher stands in at most one list: of those that can go on, of those that wait for a batch of
- * a log, or of those that have read everything and wait for what they have read to pass. One that
- * waits for its socket or its lane is in none. The idle handle runs while anybody can go on. */
+ * A catcher is in at most one list: of those that can continue, of those that wait for a batch of a
+ * log, or of those that have read everything and wait until it has passed. A catcher that waits for
+ * its socket or its lane is in none. The idle handle runs while any can continue. */
 #include "gateway/delivery/catch_up.h"
 
 #include <assert.h>
@@ -14,16 +14,16 @@
 #include "gateway/delivery/catcher.h"
 
 enum {
-    TURN_BYTES = 256 << 10,  /* all catchers together are given so much in a turn of the loop */
-    SEND_COST = 2 << 10,     /* a send costs as much as so many bytes */
-    LOOK_BACK_COST = 128,    /* and so does looking at an event, whether it is wanted or not */
-    COUNT_US = 1000,         /* and what counts has so long */
-    GUEST_US = 500,          /* of which a guest takes this much, if there is one */
-    GATHER_BYTES = 16 << 10, /* less than this waits for the next batch of the log, or a second */
+    TURN_BYTES = 256 << 10,  /* given to all catchers together in a turn of the loop */
+    SEND_COST = 2 << 10,     /* the cost of a send, in the same unit */
+    LOOK_BACK_COST = 128,    /* the cost of looking at an event, wanted or not */
+    COUNT_US = 1000,         /* time limit of a turn for catchers that count */
+    GUEST_US = 500,          /* the part of it for a guest, if there is one */
+    GATHER_BYTES = 16 << 10, /* less waits for the next batch of the log, or a second */
     TICK_MS = 1000
 };
 
-/* --- waiting and going on --- */
+/* --- states --- */
 
 static void on_idle(uv_idle_t *idle);
 
@@ -47,7 +47,7 @@ static struct list *list_of(struct catcher *catcher)
     }
 }
 
-/* Behind all others in the list of that state. */
+/* Appends it to the list of that state. */
 void catcher_enter(struct catcher *catcher, enum catcher_state state)
 {
     if (list_contains(&catcher->node))
@@ -121,7 +121,7 @@ void catch_up_wake_counting(struct catch_up *catch_up)
     }
 }
 
-/* What is in the ring already, and has not passed yet, is `owed`; NULL: nothing is. */
+/* `owed` is in the ring but has not passed yet; NULL: there is no such event. */
 static void wake(struct catcher *catcher, const struct event *owed)
 {
     if (catcher->state != CATCHER_KEEPS_UP)
@@ -169,7 +169,7 @@ void catch_up_writable(struct catcher *catcher)
         catcher_enter(catcher, CATCHER_RUNS);
 }
 
-/* --- where a catcher stands --- */
+/* --- positions --- */
 
 struct sl_cursor catch_up_cursor(const struct catcher *catcher)
 {
@@ -251,7 +251,7 @@ void catch_up_leave(struct catcher *catcher)
     catcher_free(catcher);
 }
 
-/* All that happened up to `until` has passed. */
+/* Everything up to `until` has passed. */
 static bool is_past_until(const struct catcher *catcher)
 {
     uint64_t until = catcher->client->until;
@@ -263,22 +263,23 @@ static void go_live(struct catcher *catcher)
 {
     struct client *client = catcher->client;
 
-    if (lane_tell_left_out(catcher->lane) < 0) { /* this one has told it itself */
+    if (lane_tell_left_out(catcher->lane) < 0) { /* here the client reports its own */
         catcher_evict(catcher, DISCONNECT_INTERNAL);
         return;
     }
-    if (catcher->lane->finds) /* for whoever waits for that */
+    if (catcher->lane->finds) /* for those that wait for it */
         catch_up_head_moved(catcher->catch_up);
     if (catcher->counter)
         lane_take_counter(catcher->lane, &catcher->counter);
     else
-        assert(catcher_is_in_step(catcher)); /* what it has read would pass, and come again */
+        assert(catcher_is_in_step(catcher)); /* otherwise events would come again */
     outbox_leave(client);
     outbox_join(&catcher->lane->outbox, client);
     catcher_free(catcher);
 }
 
-/* Few bytes, and more may come soon: a send costs the same however little it carries. */
+/* There are few bytes, and more may follow soon. A send costs the same, however few bytes it has.
+ */
 static bool gathers(const struct catcher *catcher)
 {
     return outbox_gathered_bytes(&catcher->outbox) < GATHER_BYTES;
@@ -298,7 +299,7 @@ static bool flush(struct catcher *catcher)
     return false;
 }
 
-/* It is owed what it has found, and goes on from where it began to look. */
+/* It is owed what was found, and continues where the search began. */
 static void end_look_back(struct catcher *catcher)
 {
     int r = look_back_give(catcher->look_back, &catcher->outbox);
@@ -351,7 +352,7 @@ static void arrive(struct catcher *catcher)
     if (catcher->counter && counter_is_in_step(catcher->counter, closed) && !waits)
         go_live(catcher);
     else if (catcher->counter)
-        catcher_enter(catcher, CATCHER_WAITS_FOR_HEAD); /* until its bucket is over */
+        catcher_enter(catcher, CATCHER_WAITS_FOR_HEAD); /* until its bucket ends */
     else if (!catcher_is_not_ahead(catcher))
         catcher_enter(catcher, CATCHER_WAITS_FOR_HEAD);
     else if (is_past_until(catcher))
@@ -387,7 +388,7 @@ static void step(struct catcher *catcher)
     }
     if (progress == PROGRESS_NEEDS_LOG && !catcher->is_due && gathers(catcher)) {
         wait_for_log(catcher, catcher->waits_for_shard);
-        return; /* else it has waited already */
+        return; /* otherwise it has waited already */
     }
     if (!flush(catcher))
         return;
@@ -435,7 +436,7 @@ static bool serves(const struct cached_batch *batch, const struct catcher *catch
     return after >= batch->after && after < batch->end;
 }
 
-/* A batch has come: those it serves go on; the next of the others has his turn to ask. */
+/* A batch has arrived: those that need it continue; the next of the others may send its request. */
 static void on_batch_cached(void *owner, uint32_t shard, struct cached_batch *batch)
 {
     struct catch_up *catch_up = owner;
@@ -455,8 +456,8 @@ static void on_batch_cached(void *owner, uint32_t shard, struct cached_batch *ba
         catcher_ask_log(LIST_OWNER(first, struct catcher, node), shard);
 }
 
-/* A batch has come, or will not: whoever looks back in this log goes on, and asks for his own if it
- * was another. */
+/* A batch has arrived, or will not: clients that look back in this log continue, and request theirs
+ * if it was another one. */
 static void on_back_batch(void *owner, uint32_t shard, uint64_t to,
                           const struct cached_batch *batch)
 {
@@ -488,17 +489,17 @@ void catch_up_set_log(struct catch_up *catch_up, struct log_cache *log)
         log_cache_on_change(log, on_batch_cached, on_back_batch, catch_up);
 }
 
-/* --- who is too slow --- */
+/* --- slow clients --- */
 
-/* Only a socket that takes nothing makes a client slow: what we or Redis are late with is not its
- * fault. */
+/* A client is slow only if its socket accepts nothing; delays of Redis or of this server are not
+ * its fault. */
 static bool is_too_slow(const struct catcher *catcher, uint64_t now_ms)
 {
     return catcher->state == CATCHER_WAITS_FOR_SOCKET &&
            now_ms > catcher->fed_wall_ms + catcher->max_lag_ms;
 }
 
-/* It is sent what has gathered, in its turn. */
+/* What is gathered is sent in its turn. */
 static void fall_due(struct catcher *catcher)
 {
     if (outbox_gathered_bytes(&catcher->outbox) == 0)
@@ -521,7 +522,7 @@ static void on_tick(uv_timer_t *timer)
         else if (catcher->state == CATCHER_WAITS_FOR_LOG)
             fall_due(catcher);
         else
-            wake(catcher, NULL); /* the shard may have come as far as it has */
+            wake(catcher, NULL); /* the shard may have reached its position */
     }
 }
 
@@ -537,7 +538,7 @@ struct catcher *catcher_new(struct catch_up *catch_up, struct lane *lane, struct
     settings.max_owed_bytes = SIZE_MAX;
     settings.overrun = NULL;
     settings.has_history = false;
-    settings.metrics = NULL; /* what it is given has waited for it, not for the server */
+    settings.metrics = NULL; /* its delay is the client's, not the server's */
     outbox_init(&catcher->outbox, &settings, catch_up->settings.counts);
     catcher->catch_up = catch_up;
     catcher->client = client;
@@ -547,7 +548,7 @@ struct catcher *catcher_new(struct catch_up *catch_up, struct lane *lane, struct
     return catcher;
 }
 
-/* From one outbox to the other. */
+/* Moves the client from the lane's outbox to the catcher's. */
 void catcher_start(struct catcher *catcher)
 {
     struct catch_up *catch_up = catcher->catch_up;
@@ -596,8 +597,7 @@ int catch_up_begin(struct catch_up *catch_up, struct lane *lane, struct client *
     return catcher_tell_what_is_late(catcher);
 }
 
-/* It goes on in the ring, where it has had everything before this sequence, and what its position
- * says. */
+/* It continues in the ring: it has everything before this sequence, and what its position says. */
 void catcher_begin_in_ring(struct catcher *catcher, uint64_t sequence)
 {
     catcher->in_ring = true;
@@ -631,7 +631,7 @@ int catch_up_begin_last(struct catch_up *catch_up, struct lane *lane, struct cli
     return 0;
 }
 
-/* --- made and freed --- */
+/* --- creating and freeing --- */
 
 struct catch_up *catch_up_new(const struct catch_up_settings *settings)
 {

@@ -1,25 +1,25 @@
-/* gateway/delivery/catch_up.h - from a cursor to the head: ring first, else the log, then live.
+/* gateway/delivery/catch_up.h - sends a client everything from a cursor to the head: from the ring
+ * or the log; then the client is live.
  *
- * A client that comes with a cursor, or was owed more than it may be, leaves the readers of its
- * lane's outbox and gets a catcher: its position, and a small outbox of its own, which is filled
- * only when the socket has taken all that was in it. So a client that does not read costs the same
- * little memory however long it does not. The catcher reads
+ * A client that resumes with a cursor, or is owed more than permitted, leaves the readers of its
+ * lane's outbox and gets a catcher. This has a position and a small outbox of its own, which is
+ * filled again only when the socket has accepted everything in it. So a client that does not read
+ * uses the same small memory, however long it does not read. The catcher reads
  *
- *     the ring    by sequence, when nothing behind its ids has been lost from it
- *     the log     by ids, in batches that all catchers share, until the ring holds what follows
+ *     the ring    by sequence, if the ring has lost nothing after its ids
+ *     the log     by ids, in batches that all catchers share, until the ring has what follows
  *
- * and at the end of the ring the client joins the readers of its lane again, between two events:
- * none missing, none twice, in the order of ids over all shards. Unless it came with more of a
- * shard than has passed here, because the shard is behind here and was not, or less, where the
- * client was: then its cursor is not that of the lane's readers, and some of what comes late is
- * nothing new to it. It keeps up beside the lane, with its own outbox, until the shard has come as
- * far. It is woken when the lane is owed something, and reads that in the ring; so one that wants
- * little costs little. It is told what it may lack (`late`), if its cursor does not say what it
- * has.
+ * At the end of the ring the client rejoins the readers of its lane, between two events. So it
+ * misses nothing and gets nothing twice, in the order of ids over all shards.
  *
- * All catchers together do a bounded amount of work in a turn of the loop, each in its turn, so
- * that those who are live wait for no one. Inside of delivery; belongs to the thread of its loop.
- */
+ * A shard may be behind here and not have been where the client was before, or vice versa. Then the
+ * client's cursor differs from that of the lane's readers, and some late events are not new to it.
+ * Such a client keeps up next to the lane with its own outbox until the shard has caught up. It is
+ * woken when the lane is owed something, and reads that in the ring, so a client with few events
+ * costs little. If its cursor does not say what it has, it is told what it may lack (`late`).
+ *
+ * In a turn of the loop, all catchers together do a limited amount of work, one after the other, so
+ * that live clients are not delayed. Internal to delivery; belongs to the thread of its loop. */
 #pragma once
 
 #include <stdbool.h>
@@ -36,9 +36,9 @@
 struct catch_up;
 struct catcher;
 
-/* Events of a shard with ids in (from, to] have come late. */
+/* Events of a shard with ids in (from, to] have arrived late. */
 struct late_range {
-    uint64_t from, to; /* 0, 0: none */
+    uint64_t from, to; /* both 0: none */
 };
 
 struct catch_up_settings {
@@ -46,91 +46,90 @@ struct catch_up_settings {
     struct metrics *metrics;
     const struct ring *ring;
     const struct position *passed;
-    const struct late_range *late; /* by shard */
+    const struct late_range *late; /* indexed by shard */
     const uint64_t *closed;        /* everything at or below this id has passed */
     struct outbox_counts *counts;
     uint64_t max_lag_ms;
 };
 
-/* Work of another kind in the time of those who catch up, of which all such guests have one at a
- * time. */
+/* Other work within the time budget of clients that catch up. Guests work one at a time. */
 enum guest_progress { GUEST_GOES_ON, GUEST_WAITS_FOR_LOG, GUEST_IS_DONE };
 
 struct catch_up_guest {
-    /* Works until clock_monotonic_us() is `until_us`. `log` NULL: there is none. */
+    /* Works until clock_monotonic_us() reaches `until_us`. `log` NULL: there is none. */
     enum guest_progress (*work)(struct catch_up_guest *guest, struct log_cache *log,
                                 uint64_t until_us);
-    /* A batch has come that was asked for by log_cache_ask_back(), by whomever. It works again. */
+    /* A batch has arrived that was requested with log_cache_ask_back(), by any guest. The guest
+     * works again. */
     void (*batch)(struct catch_up_guest *guest, uint32_t shard, uint64_t to,
                   const struct cached_batch *batch);
-    struct list_node node; /* in the list of those who work, or that of those who wait */
+    struct list_node node; /* in the list of working or waiting guests */
     bool waits;
 };
 
 /* NULL: out of memory. */
 struct catch_up *catch_up_new(const struct catch_up_settings *settings);
-/* No client is catching up. The loop must run once more to let go of the handles. */
+/* No client may be catching up. The loop must run once more to close the handles. */
 void catch_up_free(struct catch_up *catch_up);
 
-/* Where the log is read; NULL: nowhere. */
+/* Sets where the log is read; NULL: nowhere. */
 void catch_up_set_log(struct catch_up *catch_up, struct log_cache *log);
-/* Of those who begin from now on. */
+/* For clients that begin to catch up later. */
 void catch_up_set_max_lag(struct catch_up *catch_up, uint64_t max_lag_ms);
 
-/* The client, a reader of the lane's outbox that has been sent nothing yet, begins behind `cursor`.
+/* The client, a reader of the lane's outbox that has been sent nothing yet, begins after `cursor`.
  * 0; -ENOMEM: nothing has changed. */
 int catch_up_begin(struct catch_up *catch_up, struct lane *lane, struct client *client,
                    const struct sl_cursor *cursor);
-/* The same, but it begins with the newest `last` events that it wants of what has passed, the
- * oldest of them first (look_back.h), and is live then. */
+/* The same, but it begins with the newest `last` past events that it wants, oldest first
+ * (look_back.h), and is live then. */
 int catch_up_begin_last(struct catch_up *catch_up, struct lane *lane, struct client *client,
                         uint32_t last, bool keeps_deletions);
-/* The client, which is behind in the lane's outbox, goes on by itself with what it is owed. 0;
+/* The client, which is behind in the lane's outbox, continues on its own with what it is owed. 0;
  * -ENOMEM: nothing has changed. */
 int catch_up_fall(struct catch_up *catch_up, struct lane *lane, struct client *client);
-/* The client, which is live in a lane that counts, has been told counts that do not hold any more,
- * or will not be told the next ones: it counts by itself, and is live again then. Who cannot has to
- * go. */
+/* The client, which is live in a lane that counts, has been sent counts that are no longer valid,
+ * or would not be sent the next ones: it counts on its own until it can be live again. If that
+ * fails, it is evicted. */
 void catch_up_count_again(struct catch_up *catch_up, struct lane *lane, struct client *client);
-/* The lane wants something else: those of its clients that catch up count their open buckets again.
- */
+/* The lane's filter has changed: its clients that catch up count their open buckets again. */
 void catch_up_recount(struct lane *lane);
-/* The mark of late events has just been appended to the ring: live clients of the lane that came
- * with a plain cursor which claims some of them go back to it, and are told. Who cannot be has to
- * go. */
+/* The mark of late events has been appended to the ring: live clients of the lane whose plain
+ * cursor covers some of these events go back to that cursor, and are told. If that fails, a client
+ * is evicted. */
 void catch_up_tell_mark(struct catch_up *catch_up, struct lane *lane, const struct event *mark);
 /* --- catch_up_sample.c --- */
 
-/* The client, which is `from`'s, live or not, goes on in `to`, which may be the same lane, and is
- * told that `percent` of its posts are sent from there on. 0; -ENOMEM: nothing has changed. */
+/* The client of `from`, live or not, continues in `to`, which may be the same lane, and is told
+ * that `percent` of its posts are sent from there on. 0; -ENOMEM: nothing has changed. */
 int catch_up_sample(struct catch_up *catch_up, struct lane *from, struct lane *to,
                     struct client *client, uint32_t percent);
-/* Can it be moved like that now? */
+/* Whether it can be moved now. */
 bool catch_up_may_sample(const struct catcher *catcher);
-/* Is it on its way from a cursor that it came with? */
+/* Whether it still resumes from the cursor that it came with. */
 bool catch_up_is_resuming(const struct catcher *catcher);
-/* Its socket is full. */
+/* Whether its socket is full. */
 bool catch_up_waits_for_socket(const struct catcher *catcher);
 
-/* From the next turn on, until it is done. */
+/* The guest works from the next turn on, until it is done. */
 void catch_up_guest_start(struct catch_up *catch_up, struct catch_up_guest *guest);
-/* Wherever it is; fine if it is done. */
+/* Stops the guest in any state, also if it is done. */
 void catch_up_guest_stop(struct catch_up *catch_up, struct catch_up_guest *guest);
 
-/* Takes the client out; it is nowhere then. */
+/* Removes the client, which is in no outbox then. */
 void catch_up_leave(struct catcher *catcher);
 
-/* Everything up to there has been sent. */
+/* Everything up to this cursor has been sent. */
 struct sl_cursor catch_up_cursor(const struct catcher *catcher);
-/* The id of what it has read last. */
+/* The id of the last event that it has read. */
 uint64_t catch_up_reached(const struct catcher *catcher);
-/* About how far it is behind the head: events, wanted by its filter or not, and the age of the
- * newest that it has been given. */
+/* Its approximate distance from the head: the number of events, wanted or not, and the age of the
+ * newest event that it was given. */
 void catch_up_distance(const struct catcher *catcher, uint64_t wall_ms, uint64_t *ret_events,
                        uint64_t *ret_ms);
-/* All that catch up. */
+/* Visits all clients that catch up. */
 void catch_up_visit(const struct catch_up *catch_up, client_visit_fn visit, void *owner);
-/* The socket has taken all that it was offered. */
+/* The socket has accepted everything that was offered. */
 bool catch_up_is_unblocked(const struct catcher *catcher);
 
 /* The client's socket has room again. */
@@ -138,21 +137,21 @@ void catch_up_writable(struct catcher *catcher);
 /* Nothing is sent to the client any more; it leaves soon. */
 void catch_up_suspend(struct catcher *catcher);
 
-/* Time has passed, of which those who count may have waited for more. */
+/* Time has passed, so that those who count may have something to do. */
 void catch_up_wake_counting(struct catch_up *catch_up);
-/* All that the ring has passed, or something has. */
+/* Events that are in the ring have passed. */
 void catch_up_head_moved(struct catch_up *catch_up);
-/* Owes the lane's clients the event that the ring has got last: as lane_append(), and to those who
- * keep up beside it. */
+/* Owes the newest event of the ring to the lane's clients, like lane_append(), and to those that
+ * keep up next to it. */
 void catch_up_owe(struct lane *lane, struct event *event, struct sl_slice tail);
-/* Those who keep up beside the lane, or beside any, read on from what has passed: an event comes
- * which they may have to look at, whether they want it or not, or one that cannot be judged yet. */
+/* Wakes those that keep up next to the lane, or next to any lane: an event follows that they may
+ * have to look at, even if they do not want it, or one that cannot be matched yet. */
 void catch_up_wake_lane(struct lane *lane);
 void catch_up_wake(struct catch_up *catch_up);
-/* The lane can judge events now. */
+/* The lane can match events now. */
 void catch_up_lane_ready(struct lane *lane);
 
-/* The client's lane, whether it is live or catches up; NULL: it is in none. */
+/* The client's lane, whether it is live or catches up; NULL: none. */
 struct lane *catch_up_lane_of(const struct client *client);
-/* The lane's clients, those that are live and those that catch up, have to go. */
+/* Evicts all clients of the lane, live or catching up. */
 void catch_up_evict_lane(struct lane *lane, enum disconnect_reason reason);

@@ -1,9 +1,9 @@
-/* catch_up_back.c - clients that are live catch up again: they were owed too much, or have to be
- * told of what came late, or have been told counts that do not hold any more.
+/* catch_up_back.c - live clients that catch up again: because they are owed too much, must be told
+ * what arrived late, or have been sent counts that are no longer valid.
  *
- * They leave the outbox of their lane with what they are owed there. Events the ring has, too; of a
- * lane that counts, or picks, only gaps are kept, what came late for a pick, and the rest of a
- * window that the client has some of: all else comes again. */
+ * They leave the lane's outbox with what they are owed there. Events are also in the ring. If the
+ * lane counts or picks, only these are kept: gaps, late events for picks, and the rest of a window
+ * that was sent partly. Everything else is read again. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 #include "base/alloc.h"
 #include "gateway/delivery/catcher.h"
 
-/* Posts of any shard may have been left out: of those that it was not owed anything of before,
- * `owed`, it has what had passed then. `message` NULL: it has not been told of them. */
+/* Posts of any shard may have been left out. For the shards of which it was not owed anything
+ * before (`owed`), it has what had passed then. `message` NULL: it was not told of them. */
 static void take_firsts(struct catcher *catcher, const struct lane *from,
                         const struct event *message, uint64_t owed)
 {
@@ -31,7 +31,7 @@ struct catcher *catcher_take_over(struct catch_up *catch_up, struct lane *lane,
     const struct sl_cursor passed = from->left_out.posts > 0
                                         ? from->left_out.before
                                         : position_cursor(catch_up->settings.passed);
-    uint64_t owed = 0; /* a bit for each shard of which something is */
+    uint64_t owed = 0; /* shards (bits) of which something is owed */
     struct sl_cursor cursor;
 
     if (!catcher)
@@ -57,18 +57,19 @@ struct catcher *catcher_take_over(struct catch_up *catch_up, struct lane *lane,
     return catcher;
 }
 
-/* Where a client that leaves a lane that counts goes on by itself, and what it is owed there and
- * does not find again. Of a pick that is the rest of the window that it has some of: when its posts
- * are told, the log may have others, which come late. */
+/* Where a client that leaves a counting lane continues on its own, and what it is owed there and
+ * will not find again. When picking, that is the rest of a window that was sent partly: when its
+ * posts are sent, the log may contain others, which came late. */
 struct hand_over {
-    struct sl_cursor had; /* it counts from there on */
-    uint64_t to_come;     /* sequence: what the ring has from there on comes again */
-    uint64_t end;         /* of a pick: what lies up to there is handed over */
-    bool is_within;       /* a window of which it has some */
+    struct sl_cursor had; /* it counts from here on */
+    uint64_t to_come;     /* sequence; the ring is read from here on */
+    uint64_t end;         /* when picking: what is up to here is handed over */
+    bool is_within;       /* a window was sent partly */
     struct told_list owed;
 };
 
-/* A gap over which it falls behind has not passed: it is to come. So is what the lane holds. */
+/* The sequence from which the ring is read: a gap because of which the client falls behind has not
+ * passed, and what the lane holds was not counted. */
 static uint64_t to_come(const struct catch_up *catch_up, const struct lane *lane)
 {
     const struct told *held = told_list_first(&lane->held);
@@ -89,7 +90,7 @@ static bool is_owed_once(const struct hand_over *hand_over, const struct lane *l
     return hand_over->is_within && event->id <= hand_over->end;
 }
 
-/* One reference of the list's to each. 0; -ENOMEM. */
+/* Each element owns a reference. 0; -ENOMEM. */
 static int take_owed(struct hand_over *hand_over, const struct lane *lane,
                      const struct client *client)
 {
@@ -139,7 +140,7 @@ static int hand_over(const struct catch_up *catch_up, const struct lane *lane,
     return take_owed(ret, lane, client);
 }
 
-/* What the lane has been given of each shard. */
+/* By shard, the last event that the lane has counted. */
 static void passed_by(const struct catch_up *catch_up, const struct lane *lane,
                       uint64_t *ret_passed)
 {
@@ -152,8 +153,8 @@ static void passed_by(const struct catch_up *catch_up, const struct lane *lane,
     }
 }
 
-/* A catcher for one that is told counts, or that has been told some that do not hold any more: it
- * counts by itself. NULL: out of memory. */
+/* A catcher for a client that is sent counts, or was sent some that are no longer valid: it counts
+ * on its own. NULL: out of memory. */
 static struct catcher *take_over_counts(struct catch_up *catch_up, struct lane *lane,
                                         struct client *client, struct hand_over *ret)
 {
@@ -175,7 +176,7 @@ static struct catcher *take_over_counts(struct catch_up *catch_up, struct lane *
     return NULL;
 }
 
-/* From the lane to a catcher of its own. */
+/* Moves the client from the lane to its catcher. */
 static void begin_counts(struct catcher *catcher, struct hand_over *hand_over)
 {
     struct told told;
@@ -199,7 +200,7 @@ int catch_up_fall(struct catch_up *catch_up, struct lane *lane, struct client *c
     struct hand_over hand_over;
     struct catcher *catcher;
 
-    assert(outbox_owed(client, client->at)); /* else it would not be behind */
+    assert(outbox_owed(client, client->at)); /* otherwise it would not be behind */
     catcher = lane->counter ? take_over_counts(catch_up, lane, client, &hand_over)
                             : catcher_take_over(catch_up, lane, client, 0);
     if (!catcher)
@@ -280,7 +281,7 @@ static void go_back_to_mark(void *owner, struct client *client)
         catcher_start(catcher);
     if (catcher->state == CATCHER_LEAVES)
         return;
-    if (catcher->counter && /* the mark is behind where it begins in the ring */
+    if (catcher->counter && /* the mark comes after its position in the ring */
         catcher_tell_late(catcher, mark->shard, mark->late_from, mark->late_to) < 0) {
         catcher_evict(catcher, DISCONNECT_INTERNAL);
         return;
@@ -292,7 +293,7 @@ void catch_up_tell_mark(struct catch_up *catch_up, struct lane *lane, const stru
 {
     struct mark_visit visit = {catch_up, lane, mark};
 
-    if (lane->source) /* what comes late is counted again there */
+    if (lane->source) /* late events are counted again there */
         return;
     lane_tell_left_out(lane);
     catch_up_wake_lane(lane);

@@ -1,4 +1,4 @@
-/* catch_up_guest.c - guests: one at a time, in order, each for its part of a turn. */
+/* catch_up_guest.c - guests work one at a time, in order, each for its part of a turn. */
 #include "gateway/delivery/catcher.h"
 
 static struct list *list_of_guest(struct catch_up *catch_up, const struct catch_up_guest *guest)

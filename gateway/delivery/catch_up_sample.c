@@ -1,7 +1,7 @@
-/* catch_up_sample.c - a client goes on with another part of its posts.
+/* catch_up_sample.c - a client continues with another part of its posts.
  *
- * Where it stands, the part that it has been sent ends: what it is owed, and was not sent, is read
- * again and chosen from anew. A message stands between the two. */
+ * The old part ends at its position: what it is owed and was not sent is read and selected again. A
+ * message between the two announces the change. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ static void change_lane(struct catcher *catcher, struct lane *to)
     lane_add_catcher(to, &catcher->in_lane);
 }
 
-/* One that catches up. */
+/* For a client that catches up. */
 static int move(struct catcher *catcher, struct lane *to, struct event *message)
 {
     int r = catcher_give_control_take(catcher, message);
@@ -51,7 +51,7 @@ static int move(struct catcher *catcher, struct lane *to, struct event *message)
     return r;
 }
 
-/* One that is live. */
+/* For a live client. */
 static int take_out(struct catch_up *catch_up, struct lane *from, struct lane *to,
                     struct client *client, struct event *message)
 {
@@ -59,7 +59,7 @@ static int take_out(struct catch_up *catch_up, struct lane *from, struct lane *t
     struct catcher *catcher;
 
     lane_tell_left_out(from);
-    if (client->state == CLIENT_NOWHERE) { /* there was no memory, or no connection, for that */
+    if (client->state == CLIENT_NOWHERE) { /* out of memory, or the connection is broken */
         event_unref(message);
         return 0;
     }
@@ -69,7 +69,7 @@ static int take_out(struct catch_up *catch_up, struct lane *from, struct lane *t
         event_unref(message);
         return -ENOMEM;
     }
-    if (client->catcher) /* it has been owed too much by that */
+    if (client->catcher) /* it was owed too much because of that */
         return move(catcher, to, message);
     catcher_start(catcher);
     catcher_enter(catcher, is_behind ? CATCHER_WAITS_FOR_SOCKET : CATCHER_RUNS);

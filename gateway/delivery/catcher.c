@@ -1,8 +1,8 @@
-/* catcher.c - from the ring, and where the ring has lost something from the logs, to one client's
+/* catcher.c - reads the ring, and the logs where the ring has lost events, into one client's
  * outbox.
  *
- * Batches say which of their events the lane wants; so a catcher goes from one wanted event to the
- * next, and what lies between moves its position on. */
+ * Segments record which of their events the lane wants, so a catcher moves from one wanted event to
+ * the next; the others only advance its position. */
 #include "gateway/delivery/catcher.h"
 
 #include <assert.h>
@@ -10,7 +10,8 @@
 
 #include "gateway/delivery/catcher_parts.h"
 
-/* Whose cursor is the last of what was rewound has got it, and may have left before it was told. */
+/* A client whose cursor is the last event of the rewound range has the gap, although it may have
+ * left before it was told. */
 static bool knows_gap(const struct catcher *catcher, const struct event *gap)
 {
     if (!gap->is_rewound)
@@ -18,7 +19,7 @@ static bool knows_gap(const struct catcher *catcher, const struct event *gap)
     return catcher->catch_up->ring->shards == 1 && gap->gap_to < catcher->at.id;
 }
 
-/* A clock that was behind at the failover may have given out ids again that are lost. */
+/* A clock that was behind at the failover may have assigned lost ids again. */
 static bool may_come_again(const struct catcher *catcher, const struct segment_entry *entry)
 {
     const struct gap *rewound = &catcher->rewound;
@@ -27,7 +28,7 @@ static bool may_come_again(const struct catcher *catcher, const struct segment_e
            entry->event->shard == rewound->shard;
 }
 
-/* It stands before a rewound gap behind which the client is. */
+/* The entry is before a rewound gap, and the client is after it. */
 static bool is_behind(const struct catcher *catcher, const struct event *event)
 {
     return (event->id || event->gap_to) && event->sequence <= catcher->skips[event->shard];
@@ -46,15 +47,15 @@ static bool was_given(const struct catcher *catcher, const struct segment_entry 
     return entry->id <= catcher_at_shard(catcher, event->shard) && !may_come_again(catcher, entry);
 }
 
-/* What the client has of the shard goes back as far as the shard did. Of one shard, a cursor from
- * behind the gap may have been given out by then. */
+/* What the client has of the shard goes back as far as the shard did. With a single shard, a cursor
+ * from after the gap may have been issued by then. */
 static void go_back(struct catcher *catcher, const struct event *gap)
 {
     uint32_t shard = gap->shard;
 
     if (catcher->catch_up->ring->shards > 1 && gap->sequence < catcher->came_at &&
         sl_cursor_of_shard(&catcher->had, shard) > gap->gap_to)
-        return; /* what came instead, too, up to its cursor: that may be of no event here */
+        return; /* it also has what followed the gap, up to its cursor */
     if (gap->sequence >= catcher->came_at)
         catcher->claims &= ~(UINT64_C(1) << shard);
     if (catcher->catch_up->ring->shards > 1)
@@ -88,7 +89,7 @@ static void pass_by(struct catcher *catcher, const struct segment_entry *entry)
     catcher_move_in_ring(&catcher->at, event);
 }
 
-/* 0; -EAGAIN: as catcher_offer(); -ENOMEM. */
+/* 0; -EAGAIN: see catcher_offer(); -ENOMEM. */
 static int give_entry(struct catcher *catcher, const struct segment_entry *entry,
                       struct sl_slice tail)
 {
@@ -103,7 +104,7 @@ static int give_entry(struct catcher *catcher, const struct segment_entry *entry
     return catcher_offer(catcher, event, tail);
 }
 
-/* An event that is new. */
+/* For an event that is new to it. */
 static int tell_if_rewound(struct catcher *catcher, const struct segment_entry *entry)
 {
     uint32_t shard = entry->event->shard;
@@ -114,7 +115,7 @@ static int tell_if_rewound(struct catcher *catcher, const struct segment_entry *
     return catcher_tell_rewound(catcher, shard, entry->previous);
 }
 
-/* The event, which passed since it came, shows which shards are behind. */
+/* The event, which passed since the client came, shows which shards are behind. */
 static int tell_if_behind(struct catcher *catcher, const struct event *event)
 {
     uint64_t bit = UINT64_C(1) << event->shard;
@@ -131,7 +132,7 @@ static int tell_if_behind(struct catcher *catcher, const struct event *event)
     return catcher_tell_behind(catcher, event->cursor);
 }
 
-/* What it is told before it comes to the entry. 0; -ENOMEM. */
+/* Messages before the entry. 0; -ENOMEM. */
 static int tell_before(struct catcher *catcher, const struct segment_entry *entry)
 {
     if (tell_if_rewound(catcher, entry) < 0)
@@ -139,7 +140,7 @@ static int tell_before(struct catcher *catcher, const struct segment_entry *entr
     return tell_if_behind(catcher, entry->event);
 }
 
-/* Late events that it had not come to are in the log now. */
+/* Late events that it had not reached are in the log now. */
 static void leave_ring(struct catcher *catcher)
 {
     const struct ring *ring = catcher->catch_up->ring;
@@ -212,8 +213,8 @@ static enum progress read_ring(struct catcher *catcher, uint64_t bytes_before)
     return PROGRESS;
 }
 
-/* A rewind that came while it read the logs, and has left the ring: they show it with the shard's
- * next event only, for which it may be live. 0; -ENOMEM. */
+/* A rewind may have come while it read the logs, and have left the ring. The logs show it only with
+ * the shard's next event, and the client may be live by then. 0; -ENOMEM. */
 static int tell_left_rewinds(struct catcher *catcher)
 {
     const struct ring *ring = catcher->catch_up->ring;
@@ -239,7 +240,7 @@ static enum progress enter_ring(struct catcher *catcher)
         catcher_enter_ring_counting(catcher);
         return PROGRESS;
     }
-    for (uint32_t shard = 0; shard < ring->shards; shard++) { /* it may have been told a gap */
+    for (uint32_t shard = 0; shard < ring->shards; shard++) { /* it may have been told of a gap */
         if (catcher->last[shard] >= ring->lost[shard])
             position_raise_shard(&catcher->at, shard, ring->lost[shard]);
     }

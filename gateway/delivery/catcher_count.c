@@ -1,22 +1,22 @@
-/* catcher_count.c - a catcher whose lane counts: its own outbox is owed the buckets.
+/* catcher_count.c - a catcher whose lane counts: the buckets are owed to its own outbox.
  *
- * A bucket must hold what the log holds. So a counter reads the logs as far as everything had
- * passed when it began, however much of that is in the ring, where late events stand behind others;
- * and then the ring, from what was the next entry at that moment. What it cannot count there as it
- * comes, it reads again when it has come to the head. */
+ * A bucket must contain what the log contains. So a counter reads the logs up to everything that
+ * had passed when it began, even if a part is in the ring, because late events come after others
+ * there; then it continues in the ring, with the entry that was next at that moment. What it cannot
+ * count in order there, it reads again when it has reached the head. */
 #include <errno.h>
 #include <string.h>
 
 #include "gateway/delivery/catcher_parts.h"
 
 enum {
-    COUNT_COST = 64,  /* counting an event, or closing a bucket, costs as much as these bytes */
-    STEP_WORK = 2048, /* of closing one, in units of trends.h: some tenths of a millisecond */
+    COUNT_COST = 64,  /* the cost of counting an event or closing a bucket, in bytes */
+    STEP_WORK = 2048, /* for closing, in units of trends.h: some tenths of a ms */
 };
 
-/* The event at hand, over which it may have fallen behind, has not passed: it is to come. What of a
- * shard that was behind comes late is counted, however low its id is: from the ring, or from the
- * log, when it has left that. */
+/* The current event, because of which it may have fallen behind, has not passed: it will be read.
+ * Late events of a shard that was behind are counted, however low their ids: from the ring, or from
+ * the log when they have left the ring. */
 static void take_seam(struct catcher *catcher)
 {
     const struct catch_up *catch_up = catcher->catch_up;
@@ -63,8 +63,8 @@ int catcher_count_from(struct catcher *catcher, const struct sl_cursor *cursor)
     return 0;
 }
 
-/* What it has read stays behind it, however low the ids are of what comes late and is still to be
- * read; but for the open bucket. */
+/* Counts again without reading again what it has read, except for the open bucket; ids of late
+ * events that are still to be read may be lower. */
 static void read_again(struct catcher *catcher, const uint64_t *read)
 {
     const uint64_t sequence = catcher->in_ring ? catcher->sequence : catcher->seam_sequence;
@@ -124,7 +124,7 @@ void catcher_pass_counting(struct catcher *catcher, const struct event *event)
         catcher->at.id = event->id;
 }
 
-/* A gap of the ring is told where it stands. */
+/* A gap in the ring is reported at its position. */
 static int pass_on(struct catcher *catcher, struct event *event)
 {
     const struct sl_cursor before = counter_cursor(catcher->counter);
@@ -135,7 +135,7 @@ static int pass_on(struct catcher *catcher, struct event *event)
     return outbox_append(&catcher->outbox, event, &before, SL_SLICE_NONE, 0);
 }
 
-/* 1: there was something to tell; 0; -ENOMEM. */
+/* 1: there was something to send; 0: nothing; -ENOMEM. */
 static int tell_next(struct catcher *catcher)
 {
     uint64_t bytes = catcher->outbox.bytes;
@@ -171,7 +171,7 @@ int catcher_count(struct catcher *catcher, struct event *event, struct sl_slice 
     if (r == -EAGAIN)
         catcher->close_to = event->id;
     if (r == 0)
-        r = tell_next(catcher); /* one at most */
+        r = tell_next(catcher); /* at most one */
     return r > 0 ? 0 : r;
 }
 

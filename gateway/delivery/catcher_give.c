@@ -1,8 +1,8 @@
-/* catcher_give.c - a position that moves, and an outbox that what lies there is put into.
+/* catcher_give.c - advances the position, and puts events into the outbox.
  *
- * What it is given says where it stands then. Where that is not where everybody stands who is given
- * the same, it is given a copy that says so. Costs are counted in bytes against the budget of the
- * turn. */
+ * Each event contains a cursor for what has been sent with it. If this client's cursor is not the
+ * same as that of other clients that are sent the event, it is given a copy with its own. Costs are
+ * counted in bytes of the turn's budget. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,12 +12,12 @@
 #include "gateway/delivery/catcher_parts.h"
 
 enum {
-    STEP_COST = 64, /* finding the next event that is wanted costs as much as these bytes */
-    LOOK_COST = 4,  /* and each that is not, these */
+    STEP_COST = 64, /* the cost of finding the next wanted event, in bytes */
+    LOOK_COST = 4,  /* and of each event that is not wanted */
     WARN_EVERY_MS = 60000
 };
 
-/* --- where it stands --- */
+/* --- the position --- */
 
 uint64_t catcher_at_shard(const struct catcher *catcher, uint32_t shard)
 {
@@ -31,7 +31,8 @@ uint64_t catcher_had_of_shard(const struct catcher *catcher, uint32_t shard)
     return last > at ? last : at;
 }
 
-/* While it is not known whether its own event has happened, that one is looked for. */
+/* As long as it is unknown whether the event of its cursor has happened, that event is searched
+ * for. */
 uint64_t catcher_after(const struct catcher *catcher, uint32_t shard)
 {
     return catcher_had_of_shard(catcher, shard) - catcher->is_unsure;
@@ -77,9 +78,9 @@ void catcher_move_in_ring(struct position *at, const struct event *event)
     position_reach(at, event->cursor ? event->cursor : &id);
 }
 
-/* Of shards that are behind now, more may be logged before it; late events that the ring has are
- * before it, too, and come from there, or from the log when they have left it. What the log has of
- * a gap is read before what the ring has of the others. */
+/* For shards that are behind now, more events may be logged before it. Late events in the ring also
+ * come before it; they are read there, or from the log when they have left the ring. What the log
+ * has of a gap is read before what the ring has of other shards. */
 void catcher_move_in_log(const struct catcher *catcher, struct position *at, uint32_t shard,
                          uint64_t id)
 {
@@ -118,7 +119,7 @@ bool catcher_is_late_news(const struct catcher *catcher, const struct event *eve
 
 /* --- giving --- */
 
-/* Where it would begin if it left now. */
+/* The cursor with which it could resume. */
 struct sl_cursor catcher_cursor(const struct catcher *catcher)
 {
     if (catcher->counter)
@@ -156,7 +157,7 @@ int catcher_tell_left_out(struct catcher *catcher)
     return 0;
 }
 
-/* A post that is late for it alone is sent, too. */
+/* A post that is late only for this client is sent, too. */
 static bool leaves_out(const struct catcher *catcher, const struct event *event)
 {
     return lane_leaves_out(catcher->lane, event) && event->id > catcher->at.id &&
@@ -174,8 +175,9 @@ static bool is_same(const struct sl_cursor *a, const struct sl_cursor *b)
     return true;
 }
 
-/* What others are given of the event says where they stand. One that does not stand there, for a
- * shard is behind or the event late for it alone, is given a copy that says where it does. */
+/* The event contains the cursor of the other clients. If this client is not at the same position,
+ * because a shard is behind or the event is late only for it, it is given a copy with its own
+ * cursor. */
 static int give_as_it_stands(struct catcher *catcher, struct event *event, struct sl_slice tail)
 {
     struct position after = catcher->at;
@@ -231,14 +233,15 @@ int catcher_tell_gap(struct catcher *catcher, uint32_t shard, uint64_t from, uin
     if (catcher->counter)
         counter_gap(catcher->counter, from, to, reason);
     if (catcher->counter && to <= counter_silent_until(catcher->counter))
-        return 0; /* what is told says that it is not complete */
+        return 0; /* the message says that it is incomplete */
     metric_add(catcher->catch_up->settings.metrics, metric_at(METRIC_GAPS_TOLD, reason), 1);
     return catcher_give_control_take(
         catcher, gap_event(&gap, catcher->catch_up->ring->shards > 1 && reason != GAP_UNLOGGED));
 }
 
-/* What it has of the shard, it was given or told by who gave it the cursor; unless that took it
- * from a plain one that it had come with: then it is no id of the shard, nor the end of a round. */
+/* What it has of the shard, it was sent or told by the server that issued its cursor, unless that
+ * server derived it from a plain cursor: then it is not an id of the shard, nor the end of a round.
+ */
 static bool knows_what_it_has(const struct catcher *catcher, uint32_t shard)
 {
     uint64_t had = sl_cursor_of_shard(&catcher->had, shard);
@@ -333,7 +336,7 @@ uint64_t catch_up_happened_ms(const struct catch_up *catch_up, const struct even
     return event->id ? sl_id_time_ms(event->id) : catch_up->wall_ms - age_ms;
 }
 
-/* A guess while the log is read, which may be ahead of what has passed here. */
+/* A guess while reading the log; it may be ahead of what has passed here. */
 uint64_t catcher_events_behind(const struct catcher *catcher)
 {
     uint64_t next = catcher->catch_up->ring->next;
@@ -343,7 +346,8 @@ uint64_t catcher_events_behind(const struct catcher *catcher)
     return next > catcher->sequence ? next - catcher->sequence : 0;
 }
 
-/* Told when the socket has just taken all there was, so that it is read while it is still true. */
+/* Sent when the socket has accepted everything, so that the client reads it while it is still true.
+ */
 static int warn_if_due(struct catcher *catcher, uint64_t event_wall_ms)
 {
     struct catch_up *catch_up = catcher->catch_up;
@@ -365,7 +369,7 @@ static int warn_if_due(struct catcher *catcher, uint64_t event_wall_ms)
         catcher, event_new_control(EVENT_WARNING, sl_slice(json, (size_t)size)));
 }
 
-/* For who began in the past, not for who fell behind. */
+/* For clients that began in the past, not for those that fell behind. */
 static void catcher_count_read(struct catcher *catcher, size_t events)
 {
     if (!catcher->has_fallen)

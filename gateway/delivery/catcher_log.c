@@ -1,11 +1,11 @@
-/* catcher_log.c - the logs of several shards, merged by id.
+/* catcher_log.c - merges the logs of several shards by id.
  *
- * A heap holds, for as long as a step lasts, where each log goes on. Finding that out costs a look
- * at every shard once a step; from one event to the next only the shard is looked at that was read.
- * A shard of which the ring has lost nothing is not read at all, and none further than the ring has
- * lost. It takes a batch of each of the others at once: for one catcher at a time they are kept
- * until all are here, so that catchers which push each other's batches out of memory get on one
- * after the other. */
+ * During a step, a heap contains the next position in each log. Building it costs a look at every
+ * shard once per step; after that, only the shard that was read is looked at. A shard of which the
+ * ring has lost nothing is not read at all, and the others only up to what the ring has lost.
+ * Several batches are needed at the same time, one of each of these shards. They are pinned for one
+ * catcher at a time until all have arrived, so that catchers that push each other's batches out of
+ * memory make progress one after the other. */
 #include <assert.h>
 #include <errno.h>
 
@@ -22,11 +22,11 @@ static uint64_t lower(uint64_t a, uint64_t b)
 static bool ring_has_rest_of(const struct catcher *catcher, uint32_t shard)
 {
     return catcher_had_of_shard(catcher, shard) >= catcher_log_end(catcher, shard) ||
-           (!catcher->counter && /* what it has stands behind that */
+           (!catcher->counter && /* the client is after that */
             catcher->skips[shard] >= catcher->catch_up->ring->oldest);
 }
 
-/* It has not come to the last rewound gap of the shard. */
+/* It has not reached the last rewound gap of the shard. */
 static bool is_before(const struct catcher *catcher, uint32_t shard)
 {
     const struct ring *ring = catcher->catch_up->ring;
@@ -36,8 +36,8 @@ static bool is_before(const struct catcher *catcher, uint32_t shard)
     return at <= rewind->from || (ring->shards == 1 && at > rewind->to);
 }
 
-/* Behind which rewound gaps of a shard does it stand, and not before them, too? Where it does not
- * stand behind the last one, it may stand behind others. */
+/* Finds the rewound gaps of a shard after which, and not before which, the client is. If it is not
+ * after the last one, it may be after others. */
 static void find_skips(struct catcher *catcher)
 {
     const struct ring *ring = catcher->catch_up->ring;
@@ -82,7 +82,7 @@ void catcher_let_go_of_batches(struct catcher *catcher)
         log_cache_unpin_all(catch_up->log);
 }
 
-/* NULL: it is not here, but asked for. */
+/* NULL: it is not here, but was requested. */
 static struct cached_batch *find_batch(struct catcher *catcher, uint32_t shard)
 {
     struct log_cache *log = catcher->catch_up->log;
@@ -99,20 +99,21 @@ static bool has_as_new_as(const struct cached_batch *batch, uint64_t id)
     return segment_find_above(batch->segment, id - 1) < batch->segment->count;
 }
 
-/* A batch of the shard's log that was asked for after the client had come, or has its event. */
+/* A batch of the shard's log that was requested after the client came, or that contains its event.
+ */
 static struct cached_batch *find_sure_batch(struct catcher *catcher, uint32_t shard)
 {
     struct cached_batch *batch;
 
     while ((batch = find_batch(catcher, shard)) != NULL && batch->number <= catcher->came_after &&
            !has_as_new_as(batch, catcher->at.id))
-        log_cache_drop(catcher->catch_up->log, batch); /* from before that may have been logged */
+        log_cache_drop(catcher->catch_up->log, batch); /* it may be older than the event */
     return batch;
 }
 
-/* Nothing as new as what it came with is logged in that shard: a failover has lost it, or it is no
- * id of an event. What it claims of the other shards stands, if that can have happened: there is
- * less than MAX_AHEAD_MS to wait. */
+/* The shard's log contains nothing as new as the client's cursor: a failover has lost it, or it is
+ * not the id of an event. What the cursor says about the other shards remains valid if that can
+ * have happened: there is less than MAX_AHEAD_MS to wait. */
 static void come_without(struct catcher *catcher, uint32_t shard)
 {
     bool can_have_happened = sl_id_time_ms(catcher->at.id) <= clock_wall_ms() + MAX_AHEAD_MS;
@@ -124,9 +125,9 @@ static void come_without(struct catcher *catcher, uint32_t shard)
     position_set(&catcher->at, &catcher->had);
 }
 
-/* It came with an id above the newest that has passed: of an event that has not passed yet, or of
- * none. The log tells; where it has nothing as new as that, the client begins with what has
- * happened since it came. */
+/* The client came with an id above the newest that has passed: of an event that has not passed yet,
+ * or of no event. The log shows which. If it contains nothing as new as that, the client begins
+ * with what has happened since it came. */
 static enum progress make_sure(struct catcher *catcher)
 {
     uint32_t shard = sl_id_shard(catcher->at.id);
@@ -147,8 +148,8 @@ static enum progress make_sure(struct catcher *catcher)
     return PROGRESS;
 }
 
-/* Nothing of the shard has come to it behind this id. It may stand further on: others' events were
- * given out before it was known that some of this shard's are missing. */
+/* The id after which nothing of the shard has reached it. That may be further than its position,
+ * because others were sent events before it was known that some of this shard's are missing. */
 static uint64_t missing_from(const struct catcher *catcher, uint32_t shard)
 {
     uint64_t last = catcher->last[shard], had = sl_cursor_of_shard(&catcher->had, shard);
@@ -158,10 +159,10 @@ static uint64_t missing_from(const struct catcher *catcher, uint32_t shard)
     return catcher->claims >> shard & 1 && had > last ? had : last;
 }
 
-/* What the log does not hold any more up to here, and the ring neither. A client that is told so
- * when it begins goes on, and so does one that comes to a hole; one that was too slow for the log
- * comes back and is told then. The gap is told before anything else behind where the client stands,
- * for until then its cursor does not cover the gap. */
+/* Reports what neither the log nor the ring contains up to here. A client that is told this at its
+ * beginning, or at a hole, continues; one that was too slow for the log reconnects, and is told
+ * then. The gap is reported before any event after the client's position, because its cursor does
+ * not cover the gap before that. */
 static enum progress tell_missing(struct catcher *catcher, const struct cached_batch *batch,
                                   uint64_t to, enum gap_reason reason)
 {
@@ -175,15 +176,16 @@ static enum progress tell_missing(struct catcher *catcher, const struct cached_b
     return PROGRESS;
 }
 
-/* What the log has lost before it was read, of a client that could not be told what is missing in
- * the middle of what it gets; who reads silently gets nothing of that. */
+/* The log has lost what the client was about to read, and it could not be told in the middle of
+ * other events. While reading for trends without printing, the client is sent nothing, so it can
+ * continue. */
 static bool is_overtaken(const struct catcher *catcher, uint32_t shard)
 {
     return catcher->last[shard] &&
            !(catcher->counter && catcher->last[shard] <= counter_silent_until(catcher->counter));
 }
 
-/* The log's end, as far as this batch knows. */
+/* The end of the log, as far as this batch shows. */
 static enum progress end_of_log(struct catcher *catcher, struct cached_batch *batch)
 {
     struct catch_up *catch_up = catcher->catch_up;
@@ -200,15 +202,15 @@ static enum progress end_of_log(struct catcher *catcher, struct cached_batch *ba
     return tell_missing(catcher, batch, lost, batch->is_unreadable ? GAP_REDIS : GAP_RETENTION);
 }
 
-/* Where a shard's log goes on. */
+/* The position in the log of a shard. */
 struct branch {
     struct cached_batch *batch; /* NULL: it has ended, or its batch is not here */
     size_t index;
-    uint64_t id; /* of the entry there */
+    uint64_t id; /* of the entry at `index` */
 };
 
-/* The entry at which the branch stands: tells what is missing before it. From the first on that the
- * ring has, the branch has ended. */
+/* Reports what is missing before the current entry. The branch ends with the first entry that is in
+ * the ring. */
 static enum progress look_at_entry(struct catcher *catcher, struct branch *branch)
 {
     struct cached_batch *batch = branch->batch;
@@ -227,12 +229,12 @@ static enum progress look_at_entry(struct catcher *catcher, struct branch *branc
             return PROGRESS_OVERTAKEN;
         return tell_missing(catcher, batch, missing_to, GAP_RETENTION);
     }
-    if (entry->id > lost) /* what was lost has happened no more */
+    if (entry->id > lost) /* what was lost no longer counts */
         catcher->last[shard] = lost;
     return PROGRESS;
 }
 
-/* The ring has the rest of the shard, or its log goes on with an event that the ring has lost. */
+/* The ring has the rest of the shard, or its log continues with an event that the ring has lost. */
 static enum progress find_branch(struct catcher *catcher, uint32_t shard, struct branch *ret)
 {
     struct cached_batch *batch;
@@ -271,7 +273,7 @@ static void pass_log(struct catcher *catcher, const struct cached_batch *batch, 
     catcher_move_in_log(catcher, &catcher->at, batch->shard, id);
 }
 
-/* Reads on in the branch's batch, from the entry at which it stands up to the id `last`. */
+/* Reads the branch's batch from its current entry up to the id `last`. */
 static enum progress read_branch(struct catcher *catcher, struct branch *branch, uint64_t last,
                                  uint64_t bytes_before)
 {
@@ -311,10 +313,10 @@ static enum progress read_branch(struct catcher *catcher, struct branch *branch,
     return PROGRESS;
 }
 
-/* All the logs, for one step. */
+/* All logs, for one step. */
 struct merge {
     struct branch branches[SL_SHARDS_MAX];
-    uint8_t heap[SL_SHARDS_MAX]; /* the shards whose logs go on, the oldest event's first */
+    uint8_t heap[SL_SHARDS_MAX]; /* shards with a next event, oldest event first */
     uint32_t count;
 };
 
@@ -323,7 +325,7 @@ static bool goes_before(const struct merge *merge, uint32_t a, uint32_t b)
     return merge->branches[merge->heap[a]].id < merge->branches[merge->heap[b]].id;
 }
 
-/* The one at `at` may be newer than those below it. */
+/* The element at `at` may be newer than those below it. */
 static void sift_down(struct merge *merge, uint32_t at)
 {
     for (;;) {
@@ -342,7 +344,7 @@ static void sift_down(struct merge *merge, uint32_t at)
     }
 }
 
-/* The id of the event that follows when the first branch has been read; UINT64_MAX: none does. */
+/* The id of the next event of the other branches; UINT64_MAX: there is none. */
 static uint64_t second_id(const struct merge *merge)
 {
     uint64_t id = UINT64_MAX;
@@ -354,7 +356,7 @@ static uint64_t second_id(const struct merge *merge)
     return id;
 }
 
-/* Looks where every log goes on, and asks for the batches that are not here. */
+/* Finds the position in every log, and requests the batches that are not here. */
 static enum progress merge_begin(struct catcher *catcher, struct merge *merge)
 {
     struct catch_up *catch_up = catcher->catch_up;
@@ -384,7 +386,7 @@ static enum progress merge_begin(struct catcher *catcher, struct merge *merge)
     return PROGRESS;
 }
 
-/* The log that was read goes on, or does not. */
+/* Advances in the log that was read, or removes it from the heap. */
 static enum progress merge_go_on(struct catcher *catcher, struct merge *merge)
 {
     uint32_t shard = merge->heap[0];
@@ -401,7 +403,7 @@ static enum progress merge_go_on(struct catcher *catcher, struct merge *merge)
     return progress;
 }
 
-/* Reads in the log whose next event is the oldest, until another's is. */
+/* Reads the log whose next event is the oldest, until another log's is older. */
 static enum progress merge_read(struct catcher *catcher, struct merge *merge, uint64_t bytes_before)
 {
     uint32_t shard = merge->heap[0];
@@ -417,8 +419,8 @@ static enum progress merge_read(struct catcher *catcher, struct merge *merge, ui
     return progress == PROGRESS ? merge_go_on(catcher, merge) : progress;
 }
 
-/* The logs go on behind `until`. What a gap that has left the ring has hidden is read before what
- * the ring has of the others, and late events are in the ring behind newer ones. */
+/* The logs continue after `until`. But what was hidden by a gap that has left the ring is read
+ * before what the ring has of other shards, and late events are in the ring after newer ones. */
 static enum progress end_at_until(const struct catcher *catcher)
 {
     const struct ring *ring = catcher->catch_up->ring;
@@ -450,6 +452,6 @@ enum progress catcher_read_log(struct catcher *catcher, uint64_t bytes_before)
         progress = merge_read(catcher, &merge, bytes_before);
     }
     if (progress == PROGRESS_NEEDS_LOG || progress == PROGRESS_BUCKET)
-        return PROGRESS; /* a batch is asked for in its turn */
+        return PROGRESS; /* a batch is requested later */
     return progress;
 }

@@ -4,7 +4,7 @@
 
 enum {
     LOOKS_ENOUGH = 3,
-    FORGET_MS = 3000, /* it had all that it was owed in between */
+    FORGET_MS = 3000, /* longer means that it had caught up in between */
     LEAST_MS = 100
 };
 

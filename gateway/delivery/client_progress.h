@@ -1,26 +1,26 @@
-/* gateway/delivery/client_progress.h - does a client that is behind catch up? From looks at it, one
- * a second.
+/* gateway/delivery/client_progress.h - decides whether a client that is behind catches up, from one
+ * look per second.
  *
- * Rates are moving averages, in which the last look weighs half. A client that is given
- * more than a second of the stream in a second catches up; one that is at least five seconds behind
- * and does not is late. */
+ * Rates are moving averages in which the last look has a weight of one half. A client that is given
+ * more than one second of the stream per second catches up. A client that is at least five seconds
+ * behind and does not catch up is late. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Zeros: not looked at yet. */
+/* Initialize with zeros. */
 struct client_progress {
-    uint64_t at_ms;        /* clock of the loop: the last look */
-    uint64_t sent_bytes;   /* then */
-    uint64_t lag_ms;       /* then */
-    uint64_t late_from_ms; /* 0: it is not late */
-    float reads;           /* bytes a second */
-    float gain;            /* seconds of the stream in a second */
-    uint32_t looks;        /* in a row */
+    uint64_t at_ms;        /* time of the last look, loop's clock */
+    uint64_t sent_bytes;   /* at that time */
+    uint64_t lag_ms;       /* at that time */
+    uint64_t late_from_ms; /* 0: not late */
+    float reads;           /* bytes per second */
+    float gain;            /* seconds of the stream per second */
+    uint32_t looks;        /* consecutive ones */
 };
 
 void client_progress_note(struct client_progress *progress, uint64_t now_ms, uint64_t sent_bytes,
                           uint64_t lag_ms);
-/* Bytes a second that would keep it where it is; 0: not known. */
+/* Bytes per second that would keep its lag constant; 0: unknown. */
 uint64_t client_progress_needs(const struct client_progress *progress);

@@ -1,15 +1,15 @@
-/* compressor.c - one deflater for whatever refers to nothing, one more for each history.
+/* compressor.c - one deflate stream for independent blocks, and one for each history.
  *
- * zstd takes a frame in one piece, so that it knows its size: tables are as small as that, and what
- * is sent together is gathered first.
+ * zstd compresses a frame in one call, because it chooses smaller tables if it knows the size; data
+ * that are sent together are gathered first.
  *
- * The first deflater has a small window and small tables, for it begins anew with each event:
- * clearing large tables would cost more than compressing. Its blocks suit every decoder, as no
- * reference in them goes further back than the least window that is agreed to. zlib falls back to a
- * stored block by itself where compressing would not pay.
+ * The deflate stream for independent blocks has a small window and small tables, because it is
+ * reset for each event, and clearing large tables would cost more than compressing. All decoders
+ * accept its blocks, because no reference is longer than the smallest window that is negotiated.
+ * zlib uses a stored block if compressing would not make it smaller.
  *
- * Who holds a history is looked through for the one with the fewest clients only when a lane asks
- * that was not refused lately, so a lane asks once in ASK_AGAIN_MS at most. */
+ * The holders of histories are searched for the one with the fewest clients only when a lane asks
+ * that was not refused recently, so at most once in ASK_AGAIN_MS for a lane. */
 #include "gateway/delivery/compressor.h"
 
 #include <assert.h>
@@ -26,14 +26,14 @@
 enum {
     ALONE_MEMORY_LEVEL = 5,
     HISTORY_MEMORY_LEVEL = 8,
-    DEFLATER_BYTES = 8 << 10, /* beside windows and tables */
-    IDLE_MS = 60000,          /* a history that was not used for so long is anybody's */
+    DEFLATER_BYTES = 8 << 10, /* apart from windows and tables */
+    IDLE_MS = 60000,          /* an unused history can be taken away after this time */
     ASK_AGAIN_MS = 10000
 };
 
 struct deflater {
     z_stream stream;
-    size_t bytes; /* of memory, nearly */
+    size_t bytes; /* of memory, approximately */
 };
 
 struct compressor {
@@ -41,12 +41,12 @@ struct compressor {
     struct compressor_counts counts;
     struct deflater *alone;
     struct zstd_writer *zstd;
-    struct buffer gathered; /* for it */
+    struct buffer gathered; /* for zstd */
     struct buffer scratch;
     struct list holders;
 };
 
-/* --- deflaters --- */
+/* --- deflate streams --- */
 
 static void *zlib_alloc(void *owner, unsigned count, unsigned size)
 {
@@ -60,7 +60,7 @@ static void zlib_free(void *owner, void *memory)
     mem_free(memory);
 }
 
-/* As zconf.h has it. */
+/* By the formula in zconf.h. */
 static size_t memory_of(unsigned window_bits, unsigned memory_level)
 {
     return ((size_t)1 << (window_bits + 2)) + ((size_t)1 << (memory_level + 9)) + DEFLATER_BYTES;
@@ -91,7 +91,7 @@ static struct deflater *deflater_new(int level, unsigned window_bits, int memory
     return deflater;
 }
 
-/* Nothing can fail once there is room: deflate() allocates nothing. */
+/* With enough room nothing can fail, because deflate() allocates nothing. */
 static int deflater_write(struct deflater *deflater, struct sl_slice plain, int flush,
                           struct buffer *block)
 {
@@ -165,7 +165,7 @@ static void count(struct compressor *compressor, enum stream_encoding encoding, 
     compressor->counts.blocks[encoding] += is_block;
 }
 
-/* A piece of a block. */
+/* Writes a piece of a block. */
 static int write_piece(struct compressor *compressor, struct deflater *deflater,
                        struct sl_slice plain, bool is_last, struct buffer *block)
 {
@@ -234,7 +234,7 @@ void compressor_stored_head(size_t size, unsigned char ret_head[static BLOCK_STO
     ret_head[4] = (unsigned char)~ret_head[2];
 }
 
-/* Moves what is in the scratch to memory of its own, of no more than its size. */
+/* Copies the scratch to memory of exactly its size. */
 static struct sl_slice keep(struct compressor *compressor, struct event *event,
                             struct sl_slice *memo)
 {
@@ -248,7 +248,7 @@ static struct sl_slice keep(struct compressor *compressor, struct event *event,
     return *memo;
 }
 
-/* Where the block would be no smaller the message goes as it is. */
+/* If the block would not be smaller, the message is sent uncompressed. */
 static void render_websocket(enum stream_encoding encoding, struct sl_slice json,
                              struct sl_slice block, struct buffer *frame)
 {
@@ -262,7 +262,7 @@ static void render_websocket(enum stream_encoding encoding, struct sl_slice json
                                sl_slice(block.data, size));
 }
 
-/* In the scratch. 0; -ENOMEM. */
+/* Into the scratch. 0; -ENOMEM. */
 static int render(struct compressor *compressor, struct event *event, enum stream_format format,
                   struct coding coding)
 {
@@ -279,7 +279,7 @@ static int render(struct compressor *compressor, struct event *event, enum strea
     return compressor->scratch.failed ? -ENOMEM : r;
 }
 
-/* Of frames of zstd: `place` is a format, or OPEN. */
+/* The key of a zstd frame that is kept with an event; `place` is a format, or OPEN. */
 enum { OPEN = FORMAT_COUNT, PLACES };
 
 static uint64_t key_of(const struct dictionary *dictionary, unsigned place)
@@ -333,7 +333,7 @@ static size_t worth(const struct history *history, uint64_t now_ms)
     return now_ms - history->used_ms > IDLE_MS ? 0 : history->clients;
 }
 
-/* The holder that loses least. NULL: nobody holds any. */
+/* The holder with the lowest value. NULL: there is none. */
 static struct history *least_of(const struct compressor *compressor, uint64_t now_ms)
 {
     struct history *least = NULL;

@@ -1,16 +1,16 @@
-/* gateway/delivery/compressor.h - deflate and zstd for the streams of a worker, made once and
- * shared.
+/* gateway/delivery/compressor.h - deflate and zstd for the streams of a worker; results are shared
+ * by clients.
  *
- * Two kinds of blocks, each ends at a byte:
+ * There are two kinds of blocks; both end at a byte boundary.
  *
- * *Independent* ones refer to nothing before them, so that any decoder takes them at any time: with
- * deflate a block, with zstd a frame. One is made of an event in a stream format when it is first
- * needed, and kept with the event.
+ * Independent blocks refer to nothing before them, so every decoder accepts them at any time: with
+ * deflate a block, with zstd a frame. The block of an event in a stream format is made when it is
+ * first needed, and kept with the event.
  *
- * Those of a *history*, with deflate only, refer to what the history has said since its last reset,
- * and are for clients that have had all of that and nothing else. A history costs some 270 kB, so
- * they are bounded: when there is no room, the holder with the fewest clients gives way to one that
- * has twice as many.
+ * Blocks of a history (deflate only) refer to earlier data since the last reset, and are for
+ * clients that have received exactly that. A history uses about 270 kB, so their number is limited:
+ * if there is no room, the holder with the fewest clients loses its history to one with twice as
+ * many.
  *
  * Belongs to one thread. */
 #pragma once
@@ -31,22 +31,22 @@ struct compressor;
 struct compressor_settings {
     int level;              /* of deflate, 1 to 9 */
     int zstd_level;         /* 1 to 19 */
-    uint32_t reset_flushes; /* a history is not reset more often than every so many */
-    size_t max_bytes;       /* of all histories */
+    uint32_t reset_flushes; /* minimum number of flushes between two resets of a history */
+    size_t max_bytes;       /* for all histories */
 };
 
 struct compressor_counts {
-    uint64_t blocks[ENCODING_COUNT];       /* that were made */
-    uint64_t microseconds[ENCODING_COUNT]; /* that compressing took */
-    uint64_t resets;                       /* of histories, for clients that had none */
-    uint64_t refusals; /* times that a lane would have had a history, and had no room */
-    size_t histories, history_bytes; /* now */
-    size_t refused;                  /* that had no room when they last asked */
+    uint64_t blocks[ENCODING_COUNT];       /* blocks made */
+    uint64_t microseconds[ENCODING_COUNT]; /* time spent compressing */
+    uint64_t resets;                       /* of histories, for clients that lacked earlier data */
+    uint64_t refusals;                     /* requests for a history without room */
+    size_t histories, history_bytes;       /* at present */
+    size_t refused;                        /* histories whose last request was refused */
 };
 
 /* NULL: out of memory. */
 struct compressor *compressor_new(const struct compressor_settings *settings);
-/* NULL is fine; nobody holds a history. */
+/* NULL is allowed; no history may be held. */
 void compressor_free(struct compressor *compressor);
 const struct compressor_counts *compressor_counts(const struct compressor *compressor);
 uint32_t compressor_reset_flushes(const struct compressor *compressor);
@@ -55,27 +55,27 @@ uint32_t compressor_reset_flushes(const struct compressor *compressor);
 
 struct coding {
     enum stream_encoding encoding;
-    const struct dictionary *dictionary; /* of ENCODING_ZSTD_DICTIONARY: refers to it, until that is
-                                            withdrawn; else NULL */
+    const struct dictionary *dictionary; /* for ENCODING_ZSTD_DICTIONARY; else NULL */
 };
 
-/* The event as one frame of the format, compressed: a WebSocket message, or an HTTP chunk. Kept
- * with the event. Without data: out of memory. */
+/* The event as one compressed frame of the format: a WebSocket message or an HTTP chunk. Kept with
+ * the event. Without data: out of memory. */
 struct sl_slice compressor_frame(struct compressor *compressor, struct event *event,
                                  enum stream_format format, struct coding coding);
-/* The block of its JSON without the last brace, behind which others may follow: with deflate, or of
- * zstd the blocks of a frame. Kept with the event. Without data: out of memory. */
+/* The compressed JSON of the event without its last brace, to which others can be appended: a
+ * deflate block, or the blocks of a zstd frame. Kept with the event. Without data: out of memory.
+ */
 struct sl_slice compressor_open_block(struct compressor *compressor, struct event *event,
                                       struct coding coding);
 /* -ENOMEM: nothing is appended. */
 int compressor_append_block(struct compressor *compressor, struct coding coding,
                             struct sl_slice plain, struct buffer *block);
 
-/* A deflate block that says `plain` as it is. It has BLOCK_STORED_HEAD bytes more. */
+/* The head of a deflate block that contains bytes uncompressed; it has BLOCK_STORED_HEAD bytes. */
 enum { BLOCK_STORED_HEAD = 5, BLOCK_STORED_MAX = UINT16_MAX };
 void compressor_stored_head(size_t size, unsigned char ret_head[static BLOCK_STORED_HEAD]);
 
-/* What the last block of a WebSocket message ends with, which is not sent (RFC 7692, 7.2.1). */
+/* The end of the last block of a WebSocket message, which is not sent (RFC 7692, 7.2.1). */
 enum { BLOCK_END_SIZE = 4 };
 
 /* --- histories --- */
@@ -84,31 +84,31 @@ struct deflater;
 
 /* Zeroed: none. */
 struct history {
-    struct deflater *deflater; /* NULL: none, or it had to give way */
-    uint32_t flushes;          /* since the last reset; the owner counts them */
-    size_t clients;            /* of the holder; the owner says so */
-    uint64_t used_ms;          /* as last said */
-    uint64_t asked_ms;         /* when there was no room; 0: there was */
-    struct list_node node;     /* of the compressor: it is held */
+    struct deflater *deflater; /* NULL: none, or taken away */
+    uint32_t flushes;          /* since the last reset; counted by the owner */
+    size_t clients;            /* of the holder; set by the owner */
+    uint64_t used_ms;          /* last use */
+    uint64_t asked_ms;         /* when it was refused; 0: it was not */
+    struct list_node node;     /* in the compressor's list of held histories */
 };
 
-/* Gives the holder a history with a window of 1 << window_bits bytes if it has none and there is
- * room; then it is new. `now_ms`: any clock that goes on. */
+/* Gives the holder a history with a window of 1 << window_bits bytes, if it has none and there is
+ * room; then it is new. `now_ms`: any monotonic clock. */
 void compressor_hold(struct compressor *compressor, struct history *history, unsigned window_bits,
                      uint64_t now_ms);
-/* Its owner wants none any more. */
+/* The owner no longer needs it. */
 void compressor_release(struct compressor *compressor, struct history *history);
-/* What follows refers to nothing that was said before. */
+/* The following data refer to nothing before. */
 void compressor_reset(struct compressor *compressor, struct history *history);
 
-/* Appends `plain` to what the history has said, and what comes of it to `block`, which ends with
- * this piece if it `is_last`. -ENOMEM: the history is to be reset. */
+/* Compresses `plain` and appends the result to `block`, which ends with this piece if `is_last`.
+ * -ENOMEM: the history must be reset. */
 int compressor_continue(struct compressor *compressor, struct history *history,
                         struct sl_slice plain, bool is_last, struct buffer *block);
-/* The same by nobody's history: a block of several pieces that refers to nothing before it. Its
- * first piece `is_first`. */
+/* The same without a history: a block of several pieces that refers to nothing before it.
+ * `is_first` for its first piece. */
 int compressor_together(struct compressor *compressor, struct coding coding, struct sl_slice plain,
                         bool is_first, bool is_last, struct buffer *block);
 
-/* For what is sent at once; whoever uses it clears it first. */
+/* A buffer for data that is sent at once; callers clear it before use. */
 struct buffer *compressor_scratch(struct compressor *compressor);

@@ -1,9 +1,9 @@
-/* deliver.c - the spine: one event in, system calls out.
+/* deliver.c - the path of an event through delivery.
  *
- * An event is matched once; each subscription number leads to a lane, each lane is owed the event
- * once. At the end of the turn every lane that is owed something new is either written to at once
- * (its clients were quiet) or put into a queue by the time at which it is due. Nothing here grows
- * with the number of clients but the writing itself. */
+ * An event is matched once. Each subscription number leads to a lane, and each lane is owed the
+ * event once. At the end of the turn, a lane with new entries is either written to at once, if its
+ * clients had no recent events, or put into a queue sorted by due time. Only the writing itself
+ * depends on the number of clients. */
 #include "gateway/delivery/deliver.h"
 
 #include <assert.h>
@@ -15,8 +15,8 @@
 #include "src/model/id.h"
 
 enum {
-    MAX_WAITING_BYTES = 4 << 20, /* of one home feed whose set is being read */
-    CLOSE_TURN_WORK = 4096 /* of closing buckets in a turn of the loop, in units of trends.h */
+    MAX_WAITING_BYTES = 4 << 20, /* of a home feed whose sets are being read */
+    CLOSE_TURN_WORK = 4096       /* for closing buckets, in units of trends.h */
 };
 
 static void free_handle(uv_handle_t *handle)
@@ -24,12 +24,12 @@ static void free_handle(uv_handle_t *handle)
     mem_free(handle);
 }
 
-/* It is owed too much, and behind in its lane's outbox. */
+/* The client is owed too much, and is behind in its lane's outbox. */
 static void on_overrun(struct client *client)
 {
     struct lane *lane = catch_up_lane_of(client);
 
-    if (lane->source) { /* a counter for each that is slow would be too many */
+    if (lane->source) { /* one counter per slow client would be too much */
         outbox_set_aside(client);
         client->transport->evict(client, DISCONNECT_TOO_SLOW);
         return;
@@ -244,8 +244,8 @@ bool deliver_keep_alive(struct client *client, const struct sl_cursor *cursor)
     return true;
 }
 
-/* A lane leaves the list here, and not when its last client has been served: so it costs nothing
- * where events pass. */
+/* A lane leaves the list here, and not when its last client has been sent everything, so that this
+ * costs nothing for events. */
 void deliver_visit_owed(struct deliver *deliver, client_visit_fn visit, void *owner)
 {
     LIST_EACH(&deliver->owing, node)
@@ -258,7 +258,8 @@ void deliver_visit_owed(struct deliver *deliver, client_visit_fn visit, void *ow
 
 /* --- events --- */
 
-/* Nobody knows who wanted the event, so everyone who might have is told where to go on. */
+/* It is unknown who wanted the event, so all clients that might are evicted with a cursor before
+ * it. */
 static void evict_for_unmatched(struct deliver *deliver)
 {
     metric_add(deliver->settings.metrics, METRIC_EVENTS_UNMATCHED_NO_MEMORY, 1);
@@ -337,7 +338,7 @@ static void update_head(struct deliver *deliver)
     deliver->head = position_cursor(&deliver->passed);
 }
 
-/* Not before the event is owed: who is evicted over it has not got it. */
+/* After the event is owed: a client that is evicted because of it does not have it. */
 static void pass(struct deliver *deliver, uint32_t shard, uint64_t id)
 {
     position_pass(&deliver->passed, shard, id, deliver->behind_shards, deliver->lows);
@@ -368,8 +369,8 @@ void deliver_pass(struct deliver *deliver, uint32_t shard, uint64_t id)
     pass(deliver, shard, id);
 }
 
-/* The newest of all shards, at or below `id`, that has passed, or that a gap or the log at the
- * beginning ended with. */
+/* The newest id of all shards, at or below `id`, that has passed, or at which a gap or the log
+ * ended at the beginning. */
 static uint64_t newest_up_to(const struct ring *ring, uint64_t id)
 {
     uint64_t newest = 0;
@@ -381,11 +382,11 @@ static uint64_t newest_up_to(const struct ring *ring, uint64_t id)
     return newest;
 }
 
-/* --- buckets that are over --- */
+/* --- closing buckets --- */
 
 static void on_closing(uv_idle_t *closer);
 
-/* Of what the turn has for it; the rest is done in the next ones. */
+/* Within the turn's limit; the rest follows in the next turns. */
 static void close_some(struct deliver *deliver)
 {
     if (list_is_empty(&deliver->closing))
@@ -406,7 +407,7 @@ static void on_closing(uv_idle_t *closer)
     deliver_turn_end(deliver);
 }
 
-/* --- what has passed, by order --- */
+/* --- the order of shards --- */
 
 void deliver_set_watermark(struct deliver *deliver, uint64_t id)
 {
@@ -441,7 +442,7 @@ void deliver_shard_whole(struct deliver *deliver, uint32_t shard)
     update_head(deliver);
 }
 
-/* The range goes on until the shard is whole, and then until its log has a mark. */
+/* The range continues until the shard has caught up, and then until its log has a mark. */
 static void note_late(struct deliver *deliver, const struct event *event)
 {
     struct late_range *late = &deliver->late[event->shard];
@@ -452,9 +453,9 @@ static void note_late(struct deliver *deliver, const struct event *event)
     late->to = deliver->passed.id;
 }
 
-/* What clients get of the event where it stands. One that is older than what has passed of other
- * shards is late: until it passes, its shard was no further than the event before it. 0: the caller
- * owns a reference; -ENOMEM. */
+/* The event as clients get it at its position. An event that is older than what has passed of other
+ * shards is late: until it passes, its shard was not further than the event before it. 0: the
+ * caller owns a reference; -ENOMEM. */
 static int place(struct deliver *deliver, struct event *event, struct event **ret_placed)
 {
     bool is_late = deliver->ring.shards > 1 && event->id && event->id < deliver->passed.id;
@@ -497,7 +498,7 @@ void deliver_event(struct deliver *deliver, struct event *event)
 
     if (event->kind == EVENT_LATE) {
         if (!event->id)
-            return; /* not out of a log */
+            return; /* not from a log */
         deliver->late[event->shard] = (struct late_range){0};
     }
     event_charge(event, &deliver->event_bytes);
@@ -527,18 +528,18 @@ static void count_again(void *owner, struct client *client)
     catch_up_count_again(lane->deliver->catch_up, lane, client);
 }
 
-/* What these lanes have told does not hold any more. */
+/* The counts that these lanes have sent are no longer valid. */
 static void count_miscounted(struct deliver *deliver)
 {
     if (list_is_empty(&deliver->miscounted))
         return;
-    catch_up_wake_counting(deliver->catch_up); /* who waits for them to be settled */
+    catch_up_wake_counting(deliver->catch_up); /* for those that wait until they are settled */
     LIST_EACH(&deliver->miscounted, node)
     {
         struct lane *lane = LIST_OWNER(node, struct lane, miscounted);
 
         list_remove(&deliver->miscounted, node);
-        if (counter_retell_from(lane->counter)) /* told again from there */
+        if (counter_retell_from(lane->counter)) /* sent again from there on */
             lane->told = counter_retell_from(lane->counter) - 1;
         outbox_visit_all(&lane->outbox, count_again, lane);
         lane_drop_counter(lane);
@@ -577,7 +578,7 @@ static void evict_everybody(struct deliver *deliver)
     catch_up_evict_lane(LIST_OWNER(node, struct lane, node), DISCONNECT_INTERNAL);
 }
 
-/* It may have changed whose posts belong on whose home stream. */
+/* The event may have changed which posts belong to which home streams. */
 void deliver_miss(struct deliver *deliver, uint32_t shard, uint64_t id)
 {
     metric_add(deliver->settings.metrics, METRIC_EVENTS_UNMATCHED_NO_MEMORY, 1);
@@ -595,7 +596,7 @@ static void owe_everybody(struct deliver *deliver, struct event *event)
     catch_up_owe(LIST_OWNER(node, struct lane, node), event, SL_SLICE_NONE);
 }
 
-/* Who has everything has the lost tail no more. */
+/* A client that has everything no longer has the lost events. */
 static void rewind_shard(struct deliver *deliver, const struct gap *gap)
 {
     struct position *passed = &deliver->passed;
@@ -606,8 +607,8 @@ static void rewind_shard(struct deliver *deliver, const struct gap *gap)
         passed->id = deliver->ring.newest;
 }
 
-/* Who cannot be told has to go, with the cursor before the gap. What changed whose posts belong on
- * whose home stream may be among what was lost. */
+/* Clients that cannot be told are evicted with the cursor before the gap. The lost events may have
+ * changed which posts belong to which home streams. */
 void deliver_gap(struct deliver *deliver, const struct gap *gap)
 {
     struct event *event = gap_event(gap, deliver->ring.shards > 1);

@@ -1,8 +1,9 @@
-/* dictionaries.c - what the list in Redis says, and one struct for each that stays where it is.
+/* dictionaries.c - the list in Redis, and one struct for each dictionary, which is never moved or
+ * freed.
  *
- * Streams point to a dictionary for as long as they go on, so none is ever taken away: one that has
- * been withdrawn, or is not in the list any more, has no bytes. The list is bounded by LIST_MAX,
- * beyond which it is the ones withdrawn first that are forgotten by those who come. */
+ * Streams point to a dictionary as long as they exist. So one that has been withdrawn, or is not in
+ * the list any more, only loses its bytes. The list is limited to LIST_MAX; when it is full, new
+ * dictionaries replace those that were withdrawn first. */
 #include "gateway/delivery/dictionaries.h"
 
 #include <inttypes.h>
@@ -23,11 +24,11 @@ struct entry {
 };
 
 struct dictionaries {
-    struct shard_watch *watch; /* NULL: nothing is asked any more */
+    struct shard_watch *watch; /* NULL: stopped */
     struct redis_commands *commands;
     struct metrics *metrics;
     int level;
-    uint64_t read_ms;    /* clock_monotonic_ms; 0: the list has not been read yet */
+    uint64_t read_ms;    /* clock_monotonic_ms(); 0: the list has not been read yet */
     struct list entries; /* in the order of the list */
     struct sl_dictionary room[LIST_MAX];
 };
@@ -56,7 +57,7 @@ bool dictionaries_are_current(const struct dictionaries *set)
     return set->read_ms && clock_monotonic_ms() - set->read_ms <= CURRENT_MS;
 }
 
-/* --- reading them --- */
+/* --- reading --- */
 
 static void tell_metrics(const struct dictionaries *set)
 {
@@ -75,7 +76,7 @@ static void log_failure(const struct entry *entry, const char *why)
              log_quote(sl_slice_str(why), room));
 }
 
-/* What fails is asked for again when the list is read the next time. */
+/* After a failure they are requested again when the list is read the next time. */
 static void on_bytes(void *owner, const redisReply *reply, const char *why)
 {
     struct entry *entry = owner;
@@ -201,7 +202,7 @@ void dictionaries_print(const struct dictionaries *set, uint64_t now_ms, struct 
     buffer_append_str(json, "]}\n");
 }
 
-/* --- the set --- */
+/* --- creating and freeing --- */
 
 struct dictionaries *dictionaries_new(uv_loop_t *loop, struct redis_commands *commands,
                                       struct metrics *metrics, int level)
@@ -231,7 +232,7 @@ struct dictionaries *dictionaries_new(uv_loop_t *loop, struct redis_commands *co
 void dictionaries_begin(struct dictionaries *set)
 {
     if (set)
-        shard_watch_begin(set->watch, 1); /* shard 0 has them all */
+        shard_watch_begin(set->watch, 1); /* all are in shard 0 */
 }
 
 void dictionaries_stop(struct dictionaries *set)

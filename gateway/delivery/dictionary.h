@@ -1,7 +1,7 @@
-/* gateway/delivery/dictionary.h - a dictionary that streams are compressed with, ready for use.
+/* gateway/delivery/dictionary.h - a zstd dictionary, ready for use.
  *
- * Belongs to the set of a worker (dictionaries.h), which outlives whoever points to it: a withdrawn
- * one stays, without its bytes. */
+ * It belongs to the worker's set (dictionaries.h), which outlives all pointers to it: a withdrawn
+ * one stays in the set without its bytes. */
 #pragma once
 
 #include "base/slice.h"
@@ -10,13 +10,13 @@
 struct ZSTD_CDict_s;
 
 struct dictionary {
-    struct sl_dictionary known;  /* as the list has it */
-    struct sl_slice bytes;       /* from mem_alloc(); without data: not read yet, or withdrawn */
-    struct ZSTD_CDict_s *tables; /* of the bytes; NULL: there are none */
-    bool is_asked_for;           /* its bytes are on their way */
+    struct sl_dictionary known; /* its row in the list */
+    struct sl_slice bytes; /* owned, from mem_alloc(); without data: not read yet, or withdrawn */
+    struct ZSTD_CDict_s *tables; /* made from the bytes; NULL: none */
+    bool is_asked_for;           /* its bytes have been requested */
 };
 
-/* 0: it is ready; -EINVAL: they are no dictionary of this id; -ENOMEM. */
+/* Takes the bytes. 0: it is ready; -EINVAL: not a dictionary with this id; -ENOMEM. */
 int dictionary_load(struct dictionary *dictionary, struct sl_slice bytes, int level);
-/* It has no bytes and no tables any more. */
+/* Frees the bytes and tables. */
 void dictionary_unload(struct dictionary *dictionary);

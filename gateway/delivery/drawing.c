@@ -1,9 +1,8 @@
-/* drawing.c - walks the ring from the newest entry to the oldest, once to learn how many there are
- * and what was deleted, once to look at every n-th; or to find examples, and then the logs.
+/* drawing.c - walks over the ring from the newest to the oldest entry: once to count and to find
+ * deleted posts, and once to look at every n-th; or to find examples, followed by the logs.
  *
- * A ring that moves on meanwhile loses its oldest entries: the walk ends where it begins then. What
- * a slot of the log cannot tell, since that begins later, is not counted as a time without events.
- */
+ * If the ring loses its oldest entries meanwhile, the walk ends at its new beginning. The part of a
+ * slot that a log does not reach back to is not counted as time without events. */
 #include "gateway/delivery/drawing.h"
 
 #include <errno.h>
@@ -17,32 +16,32 @@
 enum {
     HOUR_MS = 3600000,
     MINUTE_MS = 60000,
-    EXAMPLE_EVENTS = 500, /* of the ring, looked at for examples alone */
+    EXAMPLE_EVENTS = 500, /* of the ring, searched for examples only */
     CLOCK_EVENTS = 32     /* between two looks at the clock */
 };
 
 enum stage { STAGE_COUNT, STAGE_RING, STAGE_EXAMPLES, STAGE_LOGS, STAGE_DONE };
 
 struct drawing {
-    struct catch_up_guest guest; /* first */
+    struct catch_up_guest guest; /* must be the first member */
     struct deliver *deliver;
     struct estimate *estimate;
     drawing_done_fn done;
     void *owner;
     enum stage stage;
-    bool has_ring;           /* has it all that is drawn from? */
-    bool has_all;            /* and whatever has happened before? */
+    bool has_ring;           /* it covers the whole period */
+    bool has_all;            /* and everything before it */
     bool has_examples;       /* enough of them */
-    uint64_t from_ms, to_ms; /* Unix times of what is drawn from */
-    uint64_t at, end_at;     /* of the ring: entries below `at` are still to be walked */
-    uint64_t newer_ms;       /* the time of the entry walked last */
-    size_t passed, stride;   /* entries between from and to; each how manieth is looked at */
-    size_t walked;           /* of this stage */
+    uint64_t from_ms, to_ms; /* Unix times of the period */
+    uint64_t at, end_at;     /* of the ring: entries below `at` are left to be walked over */
+    uint64_t newer_ms;       /* the time of the last entry */
+    size_t passed, stride;   /* entries in the period; the distance between those looked at */
+    size_t walked;           /* in this stage */
     uint64_t steps;
     unsigned slots;
-    unsigned slot;         /* of the logs: those from this one on are done */
-    uint64_t oldest_ms;    /* where the oldest slot begins of which something is known */
-    uint64_t last_id;      /* of its shard's log, the newest event up to its end; 0: not known */
+    unsigned slot;         /* of the logs: this and later ones are done */
+    uint64_t oldest_ms;    /* beginning of the oldest slot with data */
+    uint64_t last_id;      /* the newest event of its shard's log in the slot; 0: unknown */
     bool is_missing;       /* there is none */
     struct id_set deleted; /* posts */
 };
@@ -94,7 +93,7 @@ static int keep_example(struct drawing *drawing, struct event *event)
     return 0;
 }
 
-/* 0; -ENOMEM; 1: this stage is over. */
+/* 0; 1: this stage has ended; -ENOMEM. */
 static int count_entry(struct drawing *drawing)
 {
     const struct segment_entry *entry = walk(drawing);
@@ -145,7 +144,7 @@ static uint64_t slot_begin_ms(const struct drawing *drawing, unsigned slot)
     return drawing->from_ms + (drawing->to_ms - drawing->from_ms) * slot / drawing->slots;
 }
 
-/* The last id of it. */
+/* The last id of the slot. */
 static uint64_t slot_end(const struct drawing *drawing, unsigned slot)
 {
     return sl_id_first_at(slot_begin_ms(drawing, slot + 1)) - 1;
@@ -170,7 +169,7 @@ static int look_at_batch(struct drawing *drawing, unsigned slot, uint64_t to,
         if (entry->event && estimate_look(drawing->estimate, slot, entry->event, &is_match) < 0)
             return -ENOMEM;
     }
-    if (index > 0 && count < most) /* it goes on before the slot */
+    if (index > 0 && count < most) /* it continues before the slot */
         oldest_ms = begin_ms;
     if (oldest_ms < drawing->oldest_ms)
         drawing->oldest_ms = begin_ms > drawing->from_ms ? begin_ms : drawing->from_ms;
@@ -179,7 +178,7 @@ static int look_at_batch(struct drawing *drawing, unsigned slot, uint64_t to,
     return 0;
 }
 
-/* 0; 1: all are done; -EAGAIN: a batch is waited for; -ENOMEM. */
+/* 0; 1: all are done; -EAGAIN: waits for a batch; -ENOMEM. */
 static int look_at_slot(struct drawing *drawing, struct log_cache *log)
 {
     const unsigned slot = drawing->slot - 1;
@@ -220,8 +219,8 @@ static void on_batch(struct catch_up_guest *guest, uint32_t shard, uint64_t to,
     drawing->last_id = segment ? segment->entries[segment->count - 1].id : 0;
 }
 
-/* Before the first event of all there was nobody: that is no time without events. But a minute is
- * looked at, or one event would be a rate. */
+/* The time before the very first event is not time without events. But the period has at least a
+ * minute, so that a single event does not give a high rate. */
 static void begin_at_first(struct drawing *drawing)
 {
     uint64_t latest = drawing->to_ms > MINUTE_MS ? drawing->to_ms - MINUTE_MS : 0;
@@ -231,7 +230,7 @@ static void begin_at_first(struct drawing *drawing)
         drawing->from_ms = begin_ms;
 }
 
-/* --- stage by stage ----------------------------------------------------------------------- */
+/* --- stages ------------------------------------------------------------------------------- */
 
 static void end_ring(struct drawing *drawing)
 {
@@ -311,7 +310,7 @@ static enum guest_progress work(struct catch_up_guest *guest, struct log_cache *
     return GUEST_IS_DONE;
 }
 
-/* Behind it the ring has all events of all shards. */
+/* After this time the ring has all events of all shards. */
 static uint64_t ring_begin_ms(const struct ring *ring)
 {
     uint64_t begin_ms = 0;
@@ -324,7 +323,7 @@ static uint64_t ring_begin_ms(const struct ring *ring)
     return begin_ms;
 }
 
-/* So many that each shard has as many as the others. */
+/* A multiple of the number of shards, so that each shard is used equally often. */
 static unsigned slots_of(uint32_t shards)
 {
     unsigned slots = (ESTIMATE_SLOTS + shards - 1) / shards * shards;

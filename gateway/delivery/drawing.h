@@ -1,12 +1,12 @@
-/* gateway/delivery/drawing.h - draws the events that an estimate is made of.
+/* gateway/delivery/drawing.h - draws the events for an estimate.
  *
- * They are drawn evenly from a stretch of time that ends now: from the ring, where it reaches so
- * far back, every n-th event; from the logs, at the end of each of some slots of equal length as
- * many of one shard as a batch has, the shards in turn. Examples are taken from the ring, since
- * only there it is known which posts have been deleted.
+ * They are drawn evenly from a period that ends now. If the ring reaches far enough back, every
+ * n-th event of it is used. Otherwise the period is divided into slots of equal length, and a batch
+ * of events is read from a log at the end of each slot, from the shards in turn. Examples are taken
+ * from the ring only, because only there deleted posts are known.
  *
- * Reads and judges in the time of those who catch up. Inside of delivery; belongs to the thread of
- * its loop. */
+ * Works within the time budget of clients that catch up. Internal to delivery; belongs to the
+ * thread of its loop. */
 #pragma once
 
 #include <stdint.h>
@@ -16,13 +16,13 @@
 
 struct drawing;
 
-/* What has happened behind the id `from` (0: what the ring has of the last hour) until now. The
- * estimate is the caller's, and complete when `done` is called, later: 0 or a negative errno. NULL:
- * out of memory. */
+/* Draws events after the id `from` (0: what the ring has of the last hour) until now. The caller
+ * owns the estimate, which is complete when `done` is called, later, with 0 or a negative errno.
+ * NULL: out of memory. */
 typedef void (*drawing_done_fn)(void *owner, int error);
 struct drawing *drawing_begin(struct deliver *deliver, struct estimate *estimate, uint64_t from,
                               drawing_done_fn done, void *owner);
-/* Counts what it has done. */
+/* A counter of its progress. */
 uint64_t drawing_steps(const struct drawing *drawing);
-/* Whether it is done or not; then `done` is not called any more. NULL is fine. */
+/* May be called before or after it is done; `done` is not called after this. NULL is allowed. */
 void drawing_free(struct drawing *drawing);

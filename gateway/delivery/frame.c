@@ -1,9 +1,9 @@
-/* frame.c - bytes of an event, a message or a keep-alive, in each of the stream formats.
+/* frame.c - encodes an event, a message or a keep-alive in each of the stream formats.
  *
- * An event is framed once for each format, by the first client that needs it, and keeps the bytes;
- * clients share them. A message of ours is framed into the buffer it goes out with. Heads of
- * WebSocket frames are the shortest that do. Nothing here knows of connections, or is bounded by
- * anything but the event, whose size the decoder bounds. */
+ * An event is encoded once for each format, for the first client that needs it; the bytes are kept
+ * with the event and shared. Our own messages are appended to the buffer with which they are sent.
+ * Heads of WebSocket frames are as short as possible. The sizes are limited only by those of
+ * events, which the decoder limits. */
 #include "gateway/delivery/frame.h"
 
 #include <assert.h>
@@ -71,7 +71,7 @@ void frame_append_pong(struct buffer *buffer, struct sl_slice payload)
     buffer_append_slice(buffer, payload);
 }
 
-enum { CHUNK_BYTES = 24 /* around what is in it */ };
+enum { CHUNK_BYTES = 24 /* around its content */ };
 
 static void append_hexadecimal(struct buffer *buffer, size_t number)
 {
@@ -102,7 +102,7 @@ void frame_append_chunk(struct buffer *buffer, struct sl_slice payload)
     append_chunk(buffer, SL_SLICE(""), payload, SL_SLICE(""));
 }
 
-/* `cursor` NULL: the event is none, so it must not move the client's. */
+/* `cursor` NULL: the message must not change the client's position. */
 static void append_sse(struct buffer *buffer, const char *name, const struct sl_cursor *cursor,
                        struct sl_slice json)
 {
@@ -117,7 +117,7 @@ static void append_sse(struct buffer *buffer, const char *name, const struct sl_
     append_chunk(buffer, sl_slice(before, (size_t)length), json, SL_SLICE("\n\n"));
 }
 
-/* The length before a line counts the line's CRLF. */
+/* The length before a line includes its CRLF. */
 static void append_delimited(struct buffer *buffer, struct sl_slice json)
 {
     char before[32];
@@ -228,7 +228,7 @@ void frame_append_cursor(struct buffer *buffer, enum stream_format format,
     buffer_done(&json);
 }
 
-/* What is in the chunk at the end of `inside`, from `begin` on, stays there without it. */
+/* Removes the chunk framing of what is at the end of `inside`, from `begin` on. */
 static void unchunk_end(struct buffer *inside, size_t begin)
 {
     struct sl_slice bytes;

@@ -22,7 +22,7 @@ void gzip_sum_join(struct gzip_sum *sum, const struct gzip_sum *more)
     sum->bytes += more->bytes;
 }
 
-/* No name, no time, no flags; the system is not told (255). */
+/* No name, time or flags; the operating system is "unknown" (255). */
 void gzip_append_header(struct buffer *buffer)
 {
     static const unsigned char header[] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255};
@@ -32,7 +32,7 @@ void gzip_append_header(struct buffer *buffer)
 
 void gzip_append_trailer(struct buffer *buffer, const struct gzip_sum *sum)
 {
-    unsigned char trailer[10] = {3, 0}; /* fixed codes, and at once the end of the block */
+    unsigned char trailer[10] = {3, 0}; /* an empty last block with fixed codes */
 
     for (int i = 0; i < 4; i++) {
         trailer[2 + i] = (unsigned char)(sum->crc >> (8 * i));

@@ -1,8 +1,8 @@
-/* home.c - users -> feeds, authors -> feeds.
+/* home.c - maps users to feeds, and authors to feeds.
  *
- * `authors` is the index an event is looked up in: for each user that somebody on a home stream
- * here has something to do with, the links to those feeds. The cost of an event is one look-up plus
- * the feeds that follow its author, or are kept from it. */
+ * Events are looked up in `authors`: it contains every user with a relation to the user of some
+ * feed, and links to these feeds. The cost of an event is one look-up, plus the feeds that follow
+ * its author or must not show the author. */
 #include "gateway/delivery/home.h"
 
 #include <assert.h>
@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "gateway/delivery/home_parts.h"
 
-enum { FEED_BYTES = sizeof(struct home_feed) + 1024 /* its map, empty, and its name */ };
+enum { FEED_BYTES = sizeof(struct home_feed) + 1024 /* with an empty map and the id */ };
 
 struct home *home_new(size_t max_waiting_bytes, size_t max_bytes)
 {
@@ -145,7 +145,7 @@ void home_unwatch(struct home *home, struct home_watch *watch)
     struct home_feed *feed = watch->feed;
 
     if (!feed)
-        return; /* never watched */
+        return; /* it never watched */
     list_remove(&feed->watches, &watch->node);
     watch->feed = NULL;
     if (!list_is_empty(&feed->watches))
@@ -165,10 +165,11 @@ bool home_is_loaded(const struct home_watch *watch)
     return watch->feed->stage == FEED_LOADED;
 }
 
-/* Nobody finds the feed any more: whoever comes next begins anew. It goes with its last watcher. */
+/* The feed can no longer be found, so the next watcher creates a new one. It is freed with its last
+ * watcher. */
 static void feed_fail(struct home *home, struct home_feed *feed, int why)
 {
-    assert(feed->stage != FEED_FAILED); /* it is not found any more */
+    assert(feed->stage != FEED_FAILED); /* a failed feed cannot be found */
     feed->stage = FEED_FAILED;
     hash_map_remove(home->feeds, sl_slice_str(feed->user));
     stop_loading(home, feed);
@@ -196,7 +197,7 @@ static void feed_tell(struct home_feed *feed, struct event *event)
     }
 }
 
-/* It goes to whoever is shown its author's posts: it is one, or says who its author is. */
+/* Whether it goes to those who are shown its author's posts. */
 static bool is_of_author(const struct event *event)
 {
     return event->kind == EVENT_POST || event->kind == EVENT_DELETE || event->kind == EVENT_USER;
@@ -216,7 +217,7 @@ bool home_wants(const struct home_watch *watch, const struct event *event)
     return link && link_wants(link, event);
 }
 
-/* Changes the tie between two users on the feed of one of them. */
+/* Changes a relation of the feed's user. */
 static void feed_change(struct home *home, struct home_feed *feed, struct sl_slice author,
                         enum tie tie, bool on, uint64_t at)
 {
@@ -240,7 +241,7 @@ static void feed_change(struct home *home, struct home_feed *feed, struct sl_sli
     }
 }
 
-/* What this event changes in the sets of a loaded feed, then whether it belongs on it. */
+/* Applies the event to the sets of a loaded feed, then checks whether it belongs to the feed. */
 static void feed_judge(struct home *home, struct home_feed *feed, struct event *event)
 {
     const struct sl_event_view *view = &event->view;
@@ -357,8 +358,8 @@ static void judge_if_loaded(struct home *home, struct sl_slice user, struct even
         feed_judge(home, feed, event);
 }
 
-/* A post, and what changes of a user, concern the feeds that want the author, what changes between
- * two users theirs. */
+/* Posts and changes of users concern the feeds of their author; events between two users concern
+ * the feeds of these two. */
 void home_event(struct home *home, struct event *event)
 {
     const struct sl_event_view *view = &event->view;
@@ -385,7 +386,8 @@ void home_event(struct home *home, struct event *event)
     }
 }
 
-/* Feeds that are being loaded ask again, too: their answer may be from before the loss. */
+/* Feeds that are being loaded are loaded again, too, because the answer may be older than the loss.
+ */
 void home_reload(struct home *home, uint64_t cursor)
 {
     void *value;

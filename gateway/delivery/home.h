@@ -1,17 +1,17 @@
-/* gateway/delivery/home.h - whose posts belong on whose home stream?
+/* gateway/delivery/home.h - decides which posts belong to which home streams.
  *
- * A feed is one user's home stream, shared by all its connections: the user's own posts, and those
- * of everyone followed that the user may see. Its sets (who is followed, who hides from the user,
- * who is muted) are read from Redis once, when the feed is made, and kept current by the follow,
- * unfollow, hide, unhide, mute and unmute events that pass by. What happens between the two is kept
- * (bounded) and judged, in order, when the sets have come: an old event that they already contain
- * does no harm, for the events end where the sets do. Events that are lost for good (a gap) may
- * have changed the sets, so all feeds read theirs again then.
+ * A feed is the home stream of one user, shared by all its connections: the user's own posts, and
+ * those of followed users that the user may see. Its sets (followed users, users that hide from the
+ * user, muted users) are read from Redis once, when the feed is created, and updated by follow,
+ * unfollow, hide, unhide, mute and unmute events. Events that pass while the sets are being read
+ * are kept (a limited amount) and processed in order afterwards. Repeating an event that the sets
+ * already include does no harm, because the last event for each pair decides. If events are lost (a
+ * gap), the sets may have changed, so all feeds read them again.
  *
- * A post is for a feed when its author is shown there and its audience allows the user. A deletion
- * goes where its post did: if the author has been unfollowed or muted or has hidden meanwhile, to
- * the feeds that had shown the author when the post passed. What changes of a user (`user` events)
- * goes where that user's posts go. */
+ * A post belongs to a feed if its author is shown there and its audience includes the user. A
+ * deletion goes where its post went: if the author has been unfollowed or muted or has hidden
+ * since, to the feeds that showed the author when the post passed. Changes of a user (`user`
+ * events) go where that user's posts go. */
 #pragma once
 
 #include <stdbool.h>
@@ -25,21 +25,20 @@
 struct home;
 struct home_feed;
 
-/* What a feed asks of the owner: read the sets of `user` and answer with home_loaded() or
- * home_load_failed(), naming the `load`. A feed may have gone by then, and even come again. */
+/* Asks the owner to read the sets of `user` and to call home_loaded() or home_load_failed() with
+ * the same `load`. The feed may have ended by then, and even been created again. */
 typedef void (*home_load_fn)(void *owner, const char *user, uint64_t load);
-/* The event belongs to whoever watches the feed. */
+/* The event belongs to the feed of the watcher. */
 typedef void (*home_match_fn)(void *watcher, struct event *event);
-/* The user follows somebody from now on, or not any more, or hides, or mutes: what of the past
- * belongs on the feed has changed, too. */
+/* The follows, hides or mutes have changed, so different past events belong to the feed now. */
 typedef void (*home_changed_fn)(void *watcher);
-/* The sets are being read again: nothing comes until the next home_loaded_fn. */
+/* The sets are being read again: no events until the next home_loaded_fn. */
 typedef void (*home_loading_fn)(void *watcher);
-/* All that passed while the sets were read has been judged: from now on events come as they pass.
+/* Everything that passed during reading has been processed; from now on events arrive as they pass.
  */
 typedef void (*home_loaded_fn)(void *watcher);
-/* Nothing comes any more, and the watcher must go. -EIO: the sets could not be read, or too much
- * happened before they came; -ENOMEM; -EDQUOT: they take more memory than they may. */
+/* No more events; the watcher must end. -EIO: the sets could not be read, or too much happened
+ * meanwhile; -ENOMEM; -EDQUOT: they exceed the memory limit. */
 typedef void (*home_failed_fn)(void *watcher, int why);
 
 struct home_watch {
@@ -47,35 +46,36 @@ struct home_watch {
     struct list_node node;
     unsigned types; /* bits 1 << SL_EVENT_... */
     home_match_fn on_match;
-    home_changed_fn on_changed; /* NULL: nobody asks */
+    home_changed_fn on_changed; /* may be NULL */
     home_loading_fn on_loading;
     home_loaded_fn on_loaded;
     home_failed_fn on_failed;
     void *watcher;
 };
 
-/* `max_waiting_bytes`: what a feed may keep while its sets are being read. `max_bytes`: what all
- * feeds together may take beside those events; one has a quarter of it. NULL: out of memory. */
+/* `max_waiting_bytes`: events that a feed may keep while its sets are being read. `max_bytes`:
+ * memory of all feeds without these events; one feed may use a quarter of it. NULL: out of memory.
+ */
 struct home *home_new(size_t max_waiting_bytes, size_t max_bytes);
-void home_free(struct home *home); /* nobody watches any more */
-/* As in home_new(); what is there already stays. */
+void home_free(struct home *home); /* nobody may watch any more */
+/* See home_new(); existing feeds stay. */
 void home_set_max_bytes(struct home *home, size_t max_bytes);
-/* What the feeds take, in bytes: at least the truth. */
+/* The memory of the feeds in bytes; never too low. */
 size_t home_bytes(const struct home *home);
-/* May `user` be watched? Yes where somebody does so already. */
+/* Whether `user` may be watched; true if the feed exists. */
 bool home_has_room(const struct home *home, struct sl_slice user);
 void home_on_load(struct home *home, home_load_fn load, void *owner);
 
-/* Starts watching; the first watcher of a user makes the feed. What the owner answers at once is
- * not called back. 0; -ENOMEM; -EIO: the sets cannot be read now. */
+/* Starts watching; the first watcher of a user creates the feed. If the owner answers at once, no
+ * callback is called. 0; -ENOMEM; -EIO: the sets cannot be read now. */
 int home_watch(struct home *home, struct sl_slice user, struct home_watch *watch);
-void home_unwatch(struct home *home, struct home_watch *watch); /* or never watched */
-/* Whose feed it is; as long as it is watched. */
+void home_unwatch(struct home *home, struct home_watch *watch); /* also if it never watched */
+/* The user of the feed; valid while it is watched. */
 struct sl_slice home_watch_user(const struct home_watch *watch);
-/* No call of on_loaded is to come. */
+/* The sets have been read. */
 bool home_is_loaded(const struct home_watch *watch);
 
-/* Does the event belong on the feed, as its sets stand now? Loaded feeds only. */
+/* Whether the event belongs to the feed according to its current sets. Only for loaded feeds. */
 bool home_wants(const struct home_watch *watch, const struct event *event);
 
 struct home_set {
@@ -85,16 +85,16 @@ struct home_set {
 
 struct home_sets {
     struct home_set followed;  /* by the user */
-    struct home_set hidden_by; /* these hide from the user */
+    struct home_set hidden_by; /* these users hide from the user */
     struct home_set muted;     /* by the user */
 };
 
 void home_loaded(struct home *home, const char *user, uint64_t load, const struct home_sets *sets);
 void home_load_failed(struct home *home, const char *user, uint64_t load);
 
-/* Every event passes here: those of graph and privacy change the sets, posts and deletes find
- * feeds. */
+/* To be called for every event: graph and privacy events change the sets, posts and deletions are
+ * matched with feeds. */
 void home_event(struct home *home, struct event *event);
 
-/* Events behind `cursor` have been lost: all feeds read their sets again. */
+/* Events after `cursor` have been lost: all feeds read their sets again. */
 void home_reload(struct home *home, uint64_t cursor);

@@ -1,4 +1,4 @@
-/* home_lane.c - lanes that a home feed feeds. */
+/* home_lane.c - lanes whose source is a home feed. */
 #include <errno.h>
 
 #include "gateway/delivery/deliver_parts.h"
@@ -8,8 +8,8 @@ static void on_home_match(void *watcher, struct event *event)
     catch_up_owe(watcher, event, SL_SLICE_NONE);
 }
 
-/* Who comes now is told of the open window as the feed is now: so are all, but for what was sent at
- * once. */
+/* Clients that come now are sent the open window according to the changed feed, and so are all
+ * others, except for what was sent at once. */
 static void on_home_changed(void *watcher)
 {
     struct lane *lane = watcher;
@@ -30,7 +30,7 @@ static void on_home_loading(void *watcher)
     head = lane_head(lane);
     outbox_set_incomplete(&lane->outbox, &head);
     if (lane->counter)
-        lane_recount(lane); /* what passes meanwhile comes together, when its windows are over */
+        lane_recount(lane); /* what passes now follows when its windows have ended */
     catch_up_wake_lane(lane);
 }
 
@@ -42,7 +42,7 @@ static void on_home_loaded(void *watcher)
     catch_up_lane_ready(lane);
 }
 
-/* Nothing comes on this lane any more: whoever connects from now on gets another. */
+/* The lane gets no more events; new clients get another one. */
 static void on_home_failed(void *watcher, int why)
 {
     struct lane *lane = watcher;

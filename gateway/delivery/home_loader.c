@@ -1,9 +1,10 @@
-/* home_loader.c - one call for each feed that begins: whom the user follows, mutes, is hidden from.
+/* home_loader.c - one call for each feed: whom its user follows and mutes, and who hides from the
+ * user.
  *
- * The feed may be gone when the answer comes, so a load keeps the user's name and the number that
- * home.h gave it instead of a pointer. Sets with more than 200,000 users in all are refused, for
- * they would be held in memory as long as the feed stands. Failures are logged once a second at
- * most; home.h decides whether to try again. */
+ * The feed may end before the answer arrives, so a load contains the user's id and the number from
+ * home.h, not a pointer. Sets with more than 200,000 users in total are refused, because they are
+ * kept in memory as long as the feed exists. Failures are logged at most once a second; home.h
+ * decides whether to try again. */
 #include "gateway/delivery/home_loader.h"
 
 #include <inttypes.h>
@@ -15,19 +16,20 @@
 #include "src/home/home_sets.h"
 #include "src/model/id.h"
 
-enum { SETS_MAX = 200000 }; /* users in the sets of one feed; more than anybody has */
+enum { SETS_MAX = 200000 }; /* users in the sets of one feed */
 
-/* One load under way. The feed may be gone when the answer comes, hence the name. */
+/* An outstanding call. It contains the user's id, because the feed may have ended when the answer
+ * arrives. */
 struct load {
     struct home_loader *loader;
     char *user;
-    uint64_t number; /* home's */
+    uint64_t number; /* from home.h */
 };
 
 struct home_loader {
     struct home *home;
     struct redis_commands *commands;
-    uint32_t shards; /* 0: not known yet */
+    uint32_t shards; /* 0: unknown */
     struct log_rate failure_rate;
 };
 
@@ -118,7 +120,7 @@ static void start_load(void *owner, const char *user, uint64_t number)
         home_load_failed(loader->home, user, number);
         return;
     }
-    /* Users that this database never made follow nobody. */
+    /* Users that were not created in this database follow nobody. */
     if (sl_id_parse(sl_slice_str(user), &id) < 0 || sl_id_shard(id) >= loader->shards) {
         home_loaded(loader->home, user, number, &(struct home_sets){.followed = {NULL, 0}});
         return;

@@ -1,4 +1,4 @@
-/* gateway/delivery/home_loader.h - reads the sets that home feeds begin with from Redis. */
+/* gateway/delivery/home_loader.h - reads the sets of home feeds from Redis. */
 #pragma once
 
 #include <stdint.h>
@@ -8,8 +8,8 @@
 
 struct home_loader;
 
-/* Answers the feeds of `home` from now on. NULL: out of memory. */
+/* Serves the feeds of `home` from now on. NULL: out of memory. */
 struct home_loader *home_loader_new(struct home *home, struct redis_commands *commands);
-/* How many shards the database has; until it is known, every load fails. */
+/* Sets the number of shards; until then every load fails. */
 void home_loader_set_shards(struct home_loader *loader, uint32_t shards);
-void home_loader_free(struct home_loader *loader); /* after the commands it uses */
+void home_loader_free(struct home_loader *loader); /* after freeing the commands */

@@ -1,22 +1,22 @@
-/* gateway/delivery/home_parts.h - inside home: what its files share.
+/* gateway/delivery/home_parts.h - internal to home: what its files share.
  *
- *     home.c        feeds are watched and loaded, events are judged for them
- *     home_ties.c   whom a feed's user follows, has muted, or is hidden from */
+ *     home.c        watching and loading feeds, matching events
+ *     home_ties.c   relations of a feed's user: follows, mutes, hides */
 #pragma once
 
 #include "base/hash_map.h"
 #include "gateway/delivery/home.h"
 
-/* Somebody whose posts some feeds want, or want to be kept from. */
+/* A user who has a relation to the users of some feeds. */
 struct author {
     struct list links;
     size_t id_size;
     char id[];
 };
 
-/* What there is between a feed's user and an author. */
+/* Relations between a feed's user and an author, as bits. */
 enum tie {
-    TIE_OWN = 1,     /* they are one */
+    TIE_OWN = 1,     /* the same user */
     TIE_FOLLOWS = 2, /* the user follows the author */
     TIE_HIDDEN = 4,  /* the author hides from the user */
     TIE_MUTED = 8,   /* the user has muted the author */
@@ -26,9 +26,9 @@ struct link {
     struct author *author;
     struct home_feed *feed;
     struct list_node in_author;
-    struct list_node in_former; /* of the feed: not shown any more, but was */
+    struct list_node in_former; /* in home_feed.former: was shown before, but not now */
     unsigned ties;
-    uint64_t shown_from, shown_until; /* in `former`: events of when the author was shown last */
+    uint64_t shown_from, shown_until; /* in `former`: ids between which it was shown last */
 };
 
 enum feed_stage { FEED_LOADING, FEED_LOADED, FEED_FAILED };
@@ -36,47 +36,47 @@ enum feed_stage { FEED_LOADING, FEED_LOADED, FEED_FAILED };
 struct home_feed {
     struct list watches;
     struct hash_map *links; /* author id -> struct link */
-    struct list former;     /* links, the one that was shown longest ago first */
+    struct list former;     /* links; the one that was shown longest ago is first */
     enum feed_stage stage;
-    bool is_again;            /* it has been loaded before, and what follows is of then */
-    uint64_t reload_cursor;   /* then: up to here */
-    uint64_t load;            /* number of the load that fills it */
-    struct list_node loading; /* in home's list while it is */
-    struct event **waiting;   /* until loaded, in order */
+    bool is_again;            /* it was loaded before, and the following events are newer */
+    uint64_t reload_cursor;   /* then: up to this cursor */
+    uint64_t load;            /* number of the current load */
+    struct list_node loading; /* in home.loading */
+    struct event **waiting;   /* events that wait until it is loaded, in order */
     size_t waiting_count, waiting_capacity, waiting_bytes;
-    size_t bytes; /* what it takes, without authors, which others share, and events */
+    size_t bytes; /* its memory, without authors, which are shared, and events */
     char *user;
 };
 
 struct home {
-    struct hash_map *feeds;   /* user id -> struct home_feed, but those that have failed */
+    struct hash_map *feeds;   /* user id -> struct home_feed, without failed ones */
     struct hash_map *authors; /* user id -> struct author */
-    struct list loading;      /* feeds whose sets have not come yet */
-    uint64_t loads;           /* asked for so far */
+    struct list loading;      /* feeds whose sets are being read */
+    uint64_t loads;           /* number of loads so far */
     size_t max_waiting_bytes;
     size_t bytes, max_bytes; /* of all feeds and authors */
     home_load_fn load;
     void *owner;
 };
 
-/* The feed takes so much more, or less. */
+/* Add to or subtract from the memory of the feed. */
 void feed_grow(struct home *home, struct home_feed *feed, size_t bytes);
 void feed_shrink(struct home *home, struct home_feed *feed, size_t bytes);
-/* 0; -EDQUOT: it, or all together, take more than they may. */
+/* 0; -EDQUOT: the feed, or all together, exceed the limit. */
 int feed_check_bytes(const struct home *home, const struct home_feed *feed);
 
-/* Ties the author to the feed's user, or unties them, by the event `at`; 0: an event that is in no
- * log, or none. 0; -ENOMEM. */
+/* Adds or removes a relation between the author and the feed's user, because of the event `at`; 0:
+ * an event in no log, or no event. 0; -ENOMEM. */
 int feed_tie(struct home *home, struct home_feed *feed, struct sl_slice id, enum tie tie, bool on,
              uint64_t at);
-/* Ties them all, as they stand now. 0; -ENOMEM, -EDQUOT: some are tied. */
+/* Adds this relation to all users of the set. 0; -ENOMEM, -EDQUOT: some were added. */
 int feed_tie_all(struct home *home, struct home_feed *feed, const struct home_set *set,
                  enum tie tie);
-/* Before the sets come again, behind a gap. */
+/* Removes all relations before the sets are read again after a gap. */
 void feed_untie_all(struct home_feed *feed);
-/* Behind feed_untie_all(), when the sets are there: lets go of who is in none of them. */
+/* After the sets were read again: removes authors without relations. */
 void feed_sweep(struct home *home, struct home_feed *feed);
 void feed_free_ties(struct home *home, struct home_feed *feed);
 
-/* Is the author's post, or its deletion, for the feed's user? */
+/* Whether the author's post, or its deletion, belongs to the feed. */
 bool link_wants(const struct link *link, const struct event *event);

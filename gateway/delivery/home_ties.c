@@ -1,9 +1,9 @@
-/* home_ties.c - who is shown on which feed, and who was until lately.
+/* home_ties.c - which authors are shown in which feeds, and which were until recently.
  *
- * A link joins an author and a feed, and has a bit for each reason (followed, hidden by, muted). An
- * author whom no feed has a link to is forgotten. Since the deletion of a post must reach whoever
- * was shown it, a link stays for a while when the author is shown no more, with the time of that;
- * each feed keeps at most FORMER_MAX of these, the oldest go first. */
+ * A link joins an author and a feed, and has a bit for each relation (followed, hidden, muted). An
+ * author without links is freed. The deletion of a post must reach those who were shown the post,
+ * so after the author is no longer shown, the link is kept for some time, with the time of that
+ * change; each feed keeps at most FORMER_MAX of these, and the oldest are removed first. */
 #include <assert.h>
 #include <errno.h>
 
@@ -12,11 +12,10 @@
 #include "src/model/audience.h"
 
 enum {
-    /* Of authors that are shown no more, so many are remembered for the deletions of their posts.
-     */
+    /* Links to authors that are no longer shown, kept for deletions of their posts. */
     FORMER_MAX = 1000,
-    /* Beside a key and what it leads to: a slot of a hash map that is a third full, and what malloc
-     * adds to two pieces of memory. */
+    /* Overhead of an entry: a slot of a hash map that is a third full, and that of malloc for two
+     * blocks. */
     ENTRY_BYTES = 150,
 };
 
@@ -128,8 +127,8 @@ static void link_forget_former(struct home *home, struct link *link)
     link_drop_if_void(home, link);
 }
 
-/* The event `at` has changed whether the author is shown; 0: an event that is in no log, so that
- * what came before it cannot be told. */
+/* The event `at` has changed whether the author is shown; 0: the event is in no log, so the order
+ * of events is unknown. */
 static void link_turn(struct home *home, struct link *link, uint64_t at)
 {
     struct home_feed *feed = link->feed;
@@ -168,7 +167,7 @@ int feed_tie(struct home *home, struct home_feed *feed, struct sl_slice id, enum
     return 0;
 }
 
-/* Was the author shown when the post of this deletion passed, and is not any more? */
+/* The author was shown when the post of this deletion passed, and no longer is. */
 static bool was_shown(const struct link *link, const struct event *event)
 {
     uint64_t post = event->view.sample_id;
@@ -176,7 +175,7 @@ static bool was_shown(const struct link *link, const struct event *event)
     return list_contains(&link->in_former) && post >= link->shown_from && post < link->shown_until;
 }
 
-/* The rule of who may see a post (src/model/audience.h), as a gateway knows it. */
+/* Who may see a post (src/model/audience.h), as far as a gateway knows it. */
 bool link_wants(const struct link *link, const struct event *event)
 {
     if (link->ties & TIE_OWN)
@@ -200,7 +199,7 @@ int feed_tie_all(struct home *home, struct home_feed *feed, const struct home_se
     return r;
 }
 
-/* What was shown counts as shown up to the gap, and what comes now as shown from there on. */
+/* What was shown counts as shown until the gap, and what is shown now, from there on. */
 void feed_untie_all(struct home_feed *feed)
 {
     void *value;

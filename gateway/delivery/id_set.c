@@ -1,7 +1,7 @@
-/* id_set.c - a hash set with linear probing, that doubles when half of it is taken.
+/* id_set.c - a hash set with linear probing; its capacity doubles when it is half full.
  *
- * Ids are nothing that strangers choose, so a fixed hash will do. It only grows: who keeps one
- * bounds what goes in. */
+ * Ids cannot be chosen by attackers, so a fixed hash function is used. It never shrinks; the owner
+ * must limit the number of ids. */
 #include "gateway/delivery/id_set.h"
 
 #include <errno.h>

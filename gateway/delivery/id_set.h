@@ -1,17 +1,17 @@
-/* gateway/delivery/id_set.h - which ids have been seen? Open addressing, at most half full. */
+/* gateway/delivery/id_set.h - a set of ids: open addressing, at most half full. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Begins as {0}. */
+/* Initialize with {0}. */
 struct id_set {
     uint64_t *ids; /* 0: an empty slot */
     size_t count, capacity;
 };
 
 void id_set_done(struct id_set *set);
-/* Not 0. 0; -ENOMEM. */
+/* `id` must not be 0. 0; -ENOMEM. */
 int id_set_add(struct id_set *set, uint64_t id);
 bool id_set_has(const struct id_set *set, uint64_t id);

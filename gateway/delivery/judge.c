@@ -1,7 +1,7 @@
-/* judge.c - a segment is judged once for all lanes with one filter that have clients catching up.
+/* judge.c - matches a segment once for all lanes with one filter that have clients catching up.
  *
- * Their verdicts are kept with the segment. Named rules and home feeds change, so each of their
- * lanes judges by itself, as it stands now. */
+ * The results are kept with the segment. Named rules and home feeds change, so lanes with these
+ * match events separately, as they are now. */
 #include <assert.h>
 #include <errno.h>
 
@@ -39,8 +39,8 @@ static void note_matches(struct deliver *deliver, struct segment *segment, size_
     }
 }
 
-/* Judges from where `lane` has been judged. Other lanes that are catching up are nearly always
- * there, too; those that are not will have it done again. 0; -ENOMEM. */
+/* Matches events from the first one that was not matched for `lane`. Other lanes that catch up are
+ * nearly always at the same point; for those that are not, it is repeated. 0; -ENOMEM. */
 static int judge(struct deliver *deliver, struct lane *lane, struct segment *segment)
 {
     struct verdict *verdict = segment_add_verdict(segment, lane->number);

@@ -1,8 +1,9 @@
-/* lane.c - lanes are made, found by their key, owed events, and freed with their last client.
+/* lane.c - creates lanes, finds them by key, owes them events, and frees them with their last
+ * client.
  *
- * A lane is an outbox and what feeds it. Being owed something does not send it: pace.c does, at the
- * end of the turn or when company has gathered; only when a lane has gathered so much that waiting
- * saves nothing is it written to at once. What a client may be owed is bounded by its outbox. */
+ * A lane is an outbox with a source of events. Owing an event does not send it: pace.c does this at
+ * the end of the turn or when enough is gathered. Only when waiting saves nothing more, a lane is
+ * written to at once. The outbox limits what a client may be owed. */
 #include "gateway/delivery/lane.h"
 
 #include <assert.h>
@@ -13,7 +14,7 @@
 #include "gateway/delivery/deliver_parts.h"
 #include "gateway/delivery/frame.h"
 
-/* Then a lane is written to at once: more saves nothing. */
+/* At this size a lane is written to at once, because more saves nothing. */
 enum { MAX_GATHERED_BYTES = 64 << 10 };
 
 struct lane *lane_new(struct deliver *deliver, const struct client *client, int gather_ms)
@@ -110,14 +111,14 @@ int lane_share(struct lane *lane, struct sl_slice key)
         return -ENOMEM;
     }
     lane->deliver->key_bytes += lane_key_bytes(lane->key_size);
-    /* Who is alone in a lane for good gains less from a history than it costs. */
+    /* A client that never shares its lane gains less from a history than it costs. */
     lane->outbox.settings.has_history =
         lane->outbox.settings.encoding == ENCODING_DEFLATE && lane->outbox.settings.window_bits > 0;
     return 0;
 }
 
-/* What is gathered counts as owed, so it must stay well below what a client may be owed: who keeps
- * step is offered it before that. */
+/* Gathered bytes count as owed, so they must stay well below the limit for a client: clients in
+ * step are sent them before that. */
 static bool has_gathered_enough(const struct outbox *outbox)
 {
     size_t gathered = outbox_gathered_bytes(outbox);
@@ -139,7 +140,7 @@ static int append(struct lane *lane, struct event *event, const struct sl_cursor
     return outbox_append(&lane->outbox, event, head, tail, uv_now(lane->deliver->settings.loop));
 }
 
-/* 0; -ENOMEM: they are still to be told. */
+/* 0; -ENOMEM: they remain to be reported. */
 static int append_left_out(struct lane *lane)
 {
     struct left_out *left_out = &lane->left_out;
@@ -199,8 +200,8 @@ void lane_owe(struct lane *lane, struct event *event, const struct sl_cursor *he
     lane_send(lane);
 }
 
-/* Who falls behind it goes on in the ring with what passes from now on. Without memory for it, it
- * is left out once. */
+/* A client that falls behind because of this continues in the ring with what passes from now on.
+ * Out of memory: the keep-alive is left out. */
 void lane_keep_alive(struct lane *lane, bool says_cursor, const struct sl_cursor *cursor)
 {
     struct deliver *deliver = lane->deliver;

@@ -1,14 +1,15 @@
-/* lane_count.c - lanes whose matches are counted, or picked from, and whose clients are told
- * buckets.
+/* lane_count.c - lanes that count or pick, and whose clients are sent buckets.
  *
- * A lane has a counter while clients of it are live; the first to become live brings it, complete
- * from the start of the open bucket on. A bucket is closed when everything up to its end has
- * passed. What a lane has told wrongly its clients count again, each by itself, from the log
- * (catcher_count.c), and the lane begins anew with the first that has done so.
+ * A lane has a counter while it has live clients; the first client that becomes live brings it,
+ * complete from the beginning of the open bucket. A bucket is closed when everything up to its end
+ * has passed. If a lane has sent counts that turn out wrong, each of its clients counts again on
+ * its own, from the log (catcher_count.c), and the lane continues with the counter of the first one
+ * that has finished.
  *
- * The buckets of all lanes end at the same moment, so they are closed a few in a turn of the loop.
- * What passes meanwhile of a lane that has yet to close is held, with how far everything had passed
- * then: so the lane closes and counts in the same order as it would have at once. */
+ * The buckets of all lanes end at the same moment, so a few of them are closed in each turn of the
+ * loop. What passes meanwhile in a lane that is still to be closed is held, together with how far
+ * everything had passed then: so the lane closes and counts in the same order as it would have at
+ * once. */
 #include <assert.h>
 #include <errno.h>
 
@@ -16,11 +17,11 @@
 #include "gateway/delivery/deliver_parts.h"
 
 enum {
-    CLOSE_AT_ONCE = 64, /* after a long silence the rest is read like anything old */
-    CLOSE_WORK = 64,    /* of closing a bucket, in units of trends.h */
-    HELD_WORK = 8,      /* of counting an event that was held */
-    STEP_WORK = 512,    /* of trends, between two looks at the clock */
-    CLOSE_US = 600      /* a turn closes no longer than this, however slow it is */
+    CLOSE_AT_ONCE = 64, /* after a long silence, the rest is read from the log */
+    CLOSE_WORK = 64,    /* for closing a bucket, in units of trends.h */
+    HELD_WORK = 8,      /* for counting a held event */
+    STEP_WORK = 512,    /* for trends, between two looks at the clock */
+    CLOSE_US = 600      /* time limit of a turn for closing */
 };
 
 void lane_recount(struct lane *lane)
@@ -71,7 +72,8 @@ static int tell(struct lane *lane)
     return r;
 }
 
-/* Not while an event has been counted, but has not passed: who falls behind then begins with it. */
+/* Must not be called between counting an event and its passing: a client that falls behind would
+ * begin with that event. */
 static void send_told(struct lane *lane)
 {
     if (outbox_gathered_bytes(&lane->outbox) > 0)
@@ -110,7 +112,7 @@ static void count(struct lane *lane, struct event *event, const struct count_key
         outbox_evict_all(&lane->outbox, DISCONNECT_INTERNAL);
 }
 
-/* Its words, and what its rules say, are found once more. */
+/* Its words, and the rules that match it, are determined again. */
 static void count_held(struct lane *lane, struct event *event)
 {
     struct count_keys keys = {.words = lane->deliver->words};
@@ -134,7 +136,7 @@ static void spend(size_t *work, size_t units)
     *work -= units < *work ? units : *work;
 }
 
-/* 0: a bucket is closed, or a step nearer to it; -ENOMEM, or it is better counted again. */
+/* 0: a bucket is closed, or closing it has advanced; -ENOMEM, or it is better counted again. */
 static int close_bucket(struct lane *lane, uint64_t to, size_t *work)
 {
     size_t left = STEP_WORK;
@@ -145,7 +147,7 @@ static int close_bucket(struct lane *lane, uint64_t to, size_t *work)
     return tell(lane);
 }
 
-/* The next bucket, or a part of it, or the next event that is held. false: there is none. */
+/* Closes the next bucket or a part of it, or counts the next held event. false: there is none. */
 static bool close_next(struct lane *lane, size_t *work)
 {
     uint64_t to = close_to(lane), open = counter_open(lane->counter);
@@ -171,7 +173,7 @@ static void close_not_before(struct deliver *deliver, uint64_t id)
         deliver->next_close = id;
 }
 
-/* As far as there is work to spend, and time. */
+/* As far as work and time permit. */
 static void close_some(struct lane *lane, size_t *work, uint64_t until_us)
 {
     while (*work > 0) {
@@ -213,11 +215,11 @@ static int hold(struct lane *lane, struct event *event)
     return told_list_append(&lane->held, &held);
 }
 
-/* Nothing is closed here, among those whom an event matches, who share its words. Where clients are
- * about to count again, it is one of the first that they count. */
+/* No bucket is closed here, because closing would overwrite the words of the event that is being
+ * matched. If clients are about to count again, the event is one of the first that they count. */
 static void count_event(struct lane *lane, struct event *event, struct sl_slice tail)
 {
-    struct count_keys keys = {.words = lane->deliver->words}; /* they are the event's */
+    struct count_keys keys = {.words = lane->deliver->words}; /* those of the event */
 
     if (client_is_beyond(lane->until, event->id))
         return;
@@ -234,7 +236,7 @@ static void count_event(struct lane *lane, struct event *event, struct sl_slice 
     count(lane, event, &keys, tail);
 }
 
-/* A gap, or another message for everybody: it is told where it stands. */
+/* A gap, or another message for everybody, is sent at its position. */
 static void count_message(struct lane *lane, struct event *event)
 {
     struct sl_cursor before;
@@ -262,7 +264,7 @@ void lane_count(struct lane *lane, struct event *event, struct sl_slice tail)
         lane_recount(lane);
 }
 
-/* --- a counter comes and goes --- */
+/* --- the counter --- */
 
 static void on_refresh(uv_timer_t *timer);
 
@@ -282,7 +284,7 @@ static void arm_refresh(struct deliver *deliver)
         uv_timer_stop(deliver->refresher);
     else
         uv_timer_start(deliver->refresher, on_refresh, first_ms > now_ms ? first_ms - now_ms : 1,
-                       0); /* what is closing is told then: at 0 the loop would go no further */
+                       0); /* what is closing is sent then; a timer of 0 would block the loop */
 }
 
 static void tell_partial(struct lane *lane)
@@ -293,7 +295,7 @@ static void tell_partial(struct lane *lane)
     lane->refreshed_ms = uv_now(lane->deliver->settings.loop);
     if (message && !client_is_beyond(lane->until, counter_open(lane->counter)))
         lane_owe(lane, message, &head, SL_SLICE_NONE);
-    event_unref(message); /* without memory there is another one soon */
+    event_unref(message); /* out of memory: another one follows soon */
 }
 
 static void on_refresh(uv_timer_t *timer)
@@ -339,7 +341,7 @@ void lane_drop_counter(struct lane *lane)
     lane->counter = NULL;
 }
 
-/* --- all of them --- */
+/* --- all lanes --- */
 
 void counts_close(struct deliver *deliver, uint64_t id)
 {
@@ -353,7 +355,7 @@ void counts_close(struct deliver *deliver, uint64_t id)
         struct lane *lane = LIST_OWNER(node, struct lane, counting);
 
         if (list_contains(&lane->closing))
-            continue; /* and is told of then */
+            continue; /* and is included when it closes */
         if (counter_open(lane->counter) <= deliver->closed && lane_is_settled(lane) &&
             lane_is_ready(lane))
             list_append(&deliver->closing, &lane->closing);

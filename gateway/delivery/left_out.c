@@ -1,5 +1,5 @@
-/* left_out.c - what had passed by shard stands in memory behind the JSON of the message: how many
- * numbers, and the numbers. */
+/* left_out.c - the message contains, after its JSON, what had passed by shard: a count, then the
+ * numbers. */
 #include "gateway/delivery/left_out.h"
 
 #include <inttypes.h>

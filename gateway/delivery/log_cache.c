@@ -1,7 +1,7 @@
-/* log_cache.c - a list of all batches, the one used last in front, and one of each shard's.
+/* log_cache.c - a list of all batches, the least recently used first, and a list for each shard.
  *
- * There are a few hundred at most, some of each shard, so a shard's are looked through. A batch is
- * charged with its events, though clients may keep some of them alive for longer. */
+ * There are at most a few hundred batches, so the list of a shard is searched linearly. The memory
+ * of a batch includes its events, although clients may keep some of them longer. */
 #include "gateway/delivery/log_cache.h"
 
 #include <assert.h>
@@ -22,11 +22,11 @@ enum { RETRY_MAX_MS = 5000 };
 struct shard_cache {
     struct log_cache *cache;
     bool is_asked;
-    uint64_t asked_after, known, number; /* of the batch that is asked for */
-    struct cached_batch *suspect;        /* it has come, but has it been trimmed? NULL: none */
+    uint64_t asked_after, known, number; /* of the requested batch */
+    struct cached_batch *suspect;        /* arrived, but may have been trimmed; NULL: none */
     uint64_t newest;                     /* number of its last batch */
-    uint64_t back_to;                    /* the batch that ends there is asked for; 0: none */
-    struct list batches;                 /* used longest ago first */
+    uint64_t back_to;                    /* end of the requested batch; 0: none */
+    struct list batches;                 /* least recently used first */
 };
 
 struct log_cache {
@@ -34,7 +34,7 @@ struct log_cache {
     log_cache_fn changed;
     log_cache_back_fn came_back;
     void *owner;
-    struct list batches; /* used longest ago first */
+    struct list batches; /* least recently used first */
     size_t bytes;
     uint64_t asked;
     uv_timer_t retry_timer;
@@ -78,7 +78,7 @@ static void cached_batch_free(struct cached_batch *batch)
     mem_free(batch);
 }
 
-/* As the one used last. */
+/* As the most recently used one. */
 static void put_in(struct log_cache *cache, struct cached_batch *batch)
 {
     list_append(&cache->batches, &batch->node);
@@ -114,7 +114,7 @@ void log_cache_free(struct log_cache *cache)
     uv_close((uv_handle_t *)&cache->retry_timer, on_timer_closed);
 }
 
-/* ---- what is here ---- */
+/* --- looking up --- */
 
 static bool serves(const struct cached_batch *batch, uint64_t after)
 {
@@ -138,7 +138,7 @@ struct cached_batch *log_cache_find(struct log_cache *cache, uint32_t shard, uin
     return NULL;
 }
 
-/* The last batch of a log says nothing of what was logged after it was read. */
+/* The last batch of a log says nothing about what was logged after it was read. */
 static bool reaches(const struct cached_batch *batch, uint64_t to)
 {
     const struct segment *segment = batch->segment;
@@ -169,7 +169,7 @@ void log_cache_note_use(struct log_cache *cache, struct cached_batch *batch)
     put_in(cache, batch);
 }
 
-/* Its frames and verdicts have come since it was new. */
+/* Its frames and verdicts have grown since it was new. */
 static void count_again(struct log_cache *cache, struct cached_batch *batch)
 {
     cache->bytes -= batch->segment->bytes;
@@ -177,7 +177,8 @@ static void count_again(struct log_cache *cache, struct cached_batch *batch)
     cache->bytes += batch->segment->bytes;
 }
 
-/* The oldest go; each shard's newest stays, however large, and so do those that are pinned. */
+/* Frees the least recently used ones, except the newest of each shard, whatever its size, and
+ * pinned ones. */
 static void make_room(struct log_cache *cache)
 {
     LIST_EACH(&cache->batches, node)
@@ -209,7 +210,7 @@ static void keep(struct log_cache *cache, struct cached_batch *batch)
     metric_set(cache->settings.metrics, METRIC_LOG_PAGE_BYTES, cache->bytes);
 }
 
-/* ---- asking ---- */
+/* --- requests --- */
 
 static void on_retry(uv_timer_t *timer)
 {
@@ -264,9 +265,9 @@ uint64_t log_cache_asked(const struct log_cache *cache)
     return cache->asked;
 }
 
-/* ---- what comes back ---- */
+/* --- answers --- */
 
-/* What is refused was refused, and counted, when it passed. */
+/* What is refused here was refused, and counted, when it passed. */
 static int decode(struct log_cache *cache, uint32_t shard, const struct sl_event_log_entry *raw,
                   struct segment_entry *ret_entry)
 {
@@ -299,7 +300,7 @@ static int fill(struct log_cache *cache, struct cached_batch *batch, const struc
     return 0;
 }
 
-/* `raw` NULL: what the log holds there cannot be read. NULL: out of memory. */
+/* `raw` NULL: what the log contains cannot be read. NULL: out of memory. */
 static struct cached_batch *cached_batch_new(struct log_cache *cache, uint32_t number,
                                              const struct log_batch *raw)
 {
@@ -322,8 +323,8 @@ static struct cached_batch *cached_batch_new(struct log_cache *cache, uint32_t n
     return batch;
 }
 
-/* Does the log begin behind what the batch was asked for? Something is missing then, which may have
- * been taken out of the middle as well. */
+/* The log begins after the requested id. Then something is missing, but it may also have been
+ * removed from the middle of the log. */
 static bool is_suspect(const struct cached_batch *batch)
 {
     const struct segment *segment = batch->segment;
@@ -351,7 +352,7 @@ static void give_up(struct shard_cache *shard, struct cached_batch *batch, const
     ask_later(shard->cache);
 }
 
-/* What the log holds up to where the batch begins. */
+/* Receives what the log contains up to the beginning of the batch. */
 static void on_look_back(void *owner, const struct log_batch *raw, int error, const char *why)
 {
     struct shard_cache *shard = owner;
@@ -405,7 +406,7 @@ static void on_batch(void *owner, const struct log_batch *raw, int error, const 
         hand_over(shard, batch);
 }
 
-/* ---- batches that are read backwards ---- */
+/* --- reading backwards --- */
 
 static struct cached_batch *back_batch_new(struct log_cache *cache, uint32_t number,
                                            const struct log_batch *raw)

@@ -1,12 +1,13 @@
-/* look_back.c - one segment at a time, from the newest to the oldest.
+/* look_back.c - searches one segment at a time, from the newest to the oldest.
  *
- * A segment, of the ring or a batch of a log, is judged as for those who catch up, and then walked
- * from its end. For each shard it is known up to which id is still to be looked at; of several logs
- * the one goes on whose id is the highest, and what is found in them is kept in the order of ids,
- * so that the newest of all shards stay. Deleted posts are remembered in a table of their ids.
+ * A segment, of the ring or a batch of a log, is matched as for clients that catch up, and then
+ * walked from its end. For each shard there is the id up to which events have not been looked at.
+ * The log with the highest of these ids is read next, and what is found in the logs is kept in the
+ * order of ids, so that the newest events of all shards remain. The ids of deleted posts are kept
+ * in a hash set.
  *
- * Bounds: `wanted` references to events, of LOOK_BACK_BYTES together, and an id for each deletion
- * among what is looked at: the ring, and LOOK_BACK_EVENTS. */
+ * Limits: `wanted` references to events, with LOOK_BACK_BYTES in total, and an id for each deletion
+ * among the events looked at: the ring, and LOOK_BACK_EVENTS. */
 #include "gateway/delivery/look_back.h"
 
 #include <assert.h>
@@ -26,14 +27,14 @@ struct found {
 struct look_back {
     const struct ring *ring;
     size_t wanted, count;
-    struct found *found; /* the newest first; `wanted` of them */
-    size_t of_ring;      /* those that were found there, before all others */
+    struct found *found; /* newest first; an array of `wanted` */
+    size_t of_ring;      /* found in the ring, before all others */
     size_t bytes;
     struct id_set deleted; /* posts */
     bool keeps_deletions;
-    uint64_t sequence;            /* of the ring: what is below it is still to be looked at */
-    size_t looked;                /* logged events */
-    uint64_t rest[SL_SHARDS_MAX]; /* by shard: ids up to there are still to be looked at; 0: none */
+    uint64_t sequence;            /* of the ring: entries below it have not been looked at */
+    size_t looked;                /* number of logged events */
+    uint64_t rest[SL_SHARDS_MAX]; /* by shard: ids up to it are left; 0: none */
 };
 
 struct look_back *look_back_new(const struct ring *ring, uint32_t wanted, bool keeps_deletions)
@@ -73,14 +74,14 @@ void look_back_free(struct look_back *look_back)
     mem_free(look_back);
 }
 
-/* --- what is found --- */
+/* --- found events --- */
 
 static bool has_enough(const struct look_back *look_back)
 {
     return look_back->count == look_back->wanted || look_back->bytes >= LOOK_BACK_BYTES;
 }
 
-/* Those of the logs stand in the order of ids, behind those of the ring. */
+/* Events of the logs are sorted by id, after those of the ring. */
 static size_t place_of(const struct look_back *look_back, const struct event *event, bool is_log)
 {
     size_t at = look_back->count;
@@ -124,7 +125,7 @@ static bool is_passed_over(const struct look_back *look_back, const struct event
     return event->kind == EVENT_POST && id_set_has(&look_back->deleted, event->view.sample_id);
 }
 
-/* Which of the first `end` entries the lane wants. */
+/* Determines which of the first `end` entries the lane wants. */
 static int find_wanted(struct lane *lane, struct segment *segment, size_t end,
                        uint64_t ret_wanted[static SEGMENT_EVENTS / 64])
 {
@@ -195,8 +196,8 @@ static int look_at_ring(struct look_back *look_back, struct lane *lane, size_t *
     return look_at(look_back, lane, segment, index + 1, false);
 }
 
-/* The shard whose log has the newest event to look at; UINT32_MAX: there is nothing that could be
- * newer than what was found. */
+/* The shard whose log has the newest event that was not looked at; UINT32_MAX: no log can have an
+ * event newer than those found. */
 static uint32_t next_shard(const struct look_back *look_back)
 {
     const struct found *oldest = &look_back->found[look_back->count - 1];

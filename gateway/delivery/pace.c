@@ -1,7 +1,7 @@
-/* pace.c - when to write: at the end of the turn, or when company has gathered.
+/* pace.c - decides when to write: at the end of the turn, or when enough has been gathered.
  *
- * Outboxes with something new in this turn are `dirty`; those that gather are `due`, soonest
- * first. */
+ * Outboxes with new entries in this turn are `dirty`; those that gather are `due`, soonest first.
+ */
 #include "gateway/delivery/deliver_parts.h"
 
 void pace_queue(struct deliver *deliver, struct outbox *outbox)
@@ -21,7 +21,7 @@ static void queue_due(struct deliver *deliver, struct outbox *outbox)
 {
     struct list_node *after = deliver->due.head.previous;
 
-    /* Nearly always the last: windows have the same length but for clients that asked. */
+    /* Nearly always at the end, because only some clients have windows of another length. */
     while (after != &deliver->due.head &&
            LIST_OWNER(after, struct outbox, node)->due_ms > outbox->due_ms)
         after = after->previous;
@@ -114,9 +114,9 @@ static void flush_due(uv_timer_t *timer)
     flush_until(deliver, now_ms, now_ms);
 }
 
-/* Beside the ring and the reducer, only clients that are behind keep events alive for longer than a
- * gather window. When all of them together keep too much, all their queues go: no one of them is
- * more to blame. */
+/* Apart from the ring and the reducer, only clients that are behind keep events longer than a
+ * gather window. If all of them together keep too much, all of them catch up on their own, because
+ * none is more responsible than others. */
 static void enforce_event_bytes(struct deliver *deliver)
 {
     size_t bytes = deliver->event_bytes;

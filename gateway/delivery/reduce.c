@@ -1,9 +1,9 @@
-/* reduce.c - the members of an object are found, then those that are wanted are copied.
+/* reduce.c - finds the members of an object, then copies those that are wanted.
  *
- * The text has been through the decoder, so here it is only cut: strings and brackets are skipped,
- * nothing is converted. Of a repeated member the last one counts, as everywhere, also where its key
- * is written with escapes. A byte is looked at once for each object around it of those that the
- * table knows, which are three at most. */
+ * The decoder has checked the text, so it is only cut here: strings and brackets are skipped, and
+ * nothing is converted. If a member is repeated, the last one counts, as everywhere, also if its
+ * key is written with escapes. A byte is read once for each object around it that the table knows,
+ * which are three at most. */
 #include "gateway/delivery/reduce.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "gateway/front/event_fields.h"
 
 enum object {
-    OBJECT_NONE, /* no object, or one that is taken or left as a whole */
+    OBJECT_NONE, /* not an object, or one that is copied or removed as a whole */
     OBJECT_EVENT,
     OBJECT_POST,
     OBJECT_USER,
@@ -25,14 +25,14 @@ enum object {
     OBJECT_COUNT
 };
 
-/* Of `enum event_field`, and: */
+/* Values of `enum event_field`, and: */
 enum {
     FIELD_ALWAYS = FIELD_COUNT,
-    FIELD_NEVER /* by itself; members of it may be wanted */
+    FIELD_NEVER /* not by itself, but some of its members may be wanted */
 };
 
 enum { MAX_MEMBERS = 16, NAME_SIZE = 16, NO_ROW = MAX_MEMBERS };
-enum { EVENT_ROW_ID, EVENT_ROW_AT }; /* of OBJECT_EVENT */
+enum { EVENT_ROW_ID, EVENT_ROW_AT }; /* in OBJECT_EVENT */
 
 struct row {
     const char *name;
@@ -90,19 +90,19 @@ static const struct row rows[OBJECT_COUNT][MAX_MEMBERS] = {
 };
 
 struct member {
-    struct sl_slice key, value; /* of the key what is between the quotes */
-    uint8_t row;                /* NO_ROW: the table does not know it */
-    bool is_repeated;           /* another of this name comes behind it */
+    struct sl_slice key, value; /* of the key, the text between the quotes */
+    uint8_t row;                /* NO_ROW: not in the table */
+    bool is_repeated;           /* another one with this name follows */
 };
 
 struct reduction {
     uint64_t fields;
-    struct buffer *members; /* of the objects that are open, the innermost last */
+    struct buffer *members; /* of the open objects, the innermost last */
     struct buffer *json;
     struct sl_slice id, at; /* of the event */
 };
 
-/* ---- cutting ---- */
+/* --- parsing --- */
 
 static const char *skip_space(const char *at, const char *end)
 {
@@ -111,7 +111,7 @@ static const char *skip_space(const char *at, const char *end)
     return at;
 }
 
-/* `at` is its first quote. Behind the last one; NULL: it has none. */
+/* `at` is the opening quote. Returns the position after the closing quote; NULL: there is none. */
 static const char *skip_string(const char *at, const char *end)
 {
     for (at++; at < end; at++) {
@@ -162,7 +162,8 @@ static const char *skip_value(const char *at, const char *end)
     return at > begin ? at : NULL;
 }
 
-/* The member at `at`. Behind it and the white space that follows; NULL: there is none. */
+/* The member at `at`. Returns the position after it and the following white space; NULL: there is
+ * none. */
 static const char *read_member(const char *at, const char *end, struct member *ret_member)
 {
     const char *behind = at < end && *at == '"' ? skip_string(at, end) : NULL;
@@ -191,7 +192,7 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The ASCII character that `\uXXXX` at the beginning of `text` means; 0: none. */
+/* The ASCII character of `\uXXXX` at the beginning of `text`; 0: there is none. */
 static char read_escape(struct sl_slice text)
 {
     int code = 0;
@@ -206,7 +207,7 @@ static char read_escape(struct sl_slice text)
     return code < 0x80 ? (char)code : '\0';
 }
 
-/* A key with escapes, if it may be one of the table's: these have no other escapes. */
+/* Unescapes a key, if it may be in the table: names in it need no other escapes. */
 static struct sl_slice unescape(struct sl_slice key, char room[static NAME_SIZE])
 {
     size_t size = 0;
@@ -235,21 +236,21 @@ static uint8_t find_row(enum object object, struct sl_slice key)
     return NO_ROW;
 }
 
-/* ---- what is wanted ---- */
+/* --- selection --- */
 
 static struct member *member_at(const struct reduction *reduction, size_t index)
 {
     return (struct member *)(void *)reduction->members->data + index;
 }
 
-/* Of the event's member with this number; -1: none. */
+/* The value of the event's member with this index; -1: none. */
 static struct sl_slice value_at(const struct reduction *reduction, int index)
 {
     return index < 0 ? SL_SLICE_NONE : member_at(reduction, (size_t)index)->value;
 }
 
 /* Appends the members of the object to those of the objects around it; ret_last[row]: the last one
- * of this name, counted from the object's first; -1: none. 0; -EBADMSG; -ENOMEM. */
+ * with this name, counted from the object's first; -1: none. 0; -EBADMSG; -ENOMEM. */
 static int read_members(struct reduction *reduction, enum object object, struct sl_slice text,
                         int ret_last[static MAX_MEMBERS])
 {
@@ -279,7 +280,7 @@ static int read_members(struct reduction *reduction, enum object object, struct 
     return at < end ? 0 : -EBADMSG;
 }
 
-/* Does the post say here what the event has said, or what is so unless it is said? */
+/* Whether the post repeats here what the event contains, or what is the default. */
 static bool is_said_twice(const struct reduction *reduction, uint8_t field, struct sl_slice value)
 {
     switch (field) {

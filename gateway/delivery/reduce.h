@@ -1,7 +1,7 @@
-/* gateway/delivery/reduce.h - the JSON of an event with some of its members only.
+/* gateway/delivery/reduce.h - removes members from the JSON of an event.
  *
- * What is left stands where it stood, byte for byte. An object of which nothing is left is left
- * out. `id`, `type`, `late` and `cursor` always stay, and a deletion's `post.id`. */
+ * The remaining text is unchanged and in the same order. Objects that would be empty are removed.
+ * `id`, `type`, `late` and `cursor` always remain, and the `post.id` of a deletion. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,8 +10,8 @@
 #include "base/buffer.h"
 #include "base/slice.h"
 
-/* `json`: an event's, for clients; `fields`: not all of it. What is appended is no longer than
- * `json`. `scratch` is memory that is used again from one event to the next. 0; -EBADMSG: it is no
- * JSON object; -ENOMEM. On failure *ret_json is to be cleared. */
+/* `json`: an event for clients; `fields`: the members to keep, not all. The result is not longer
+ * than `json`. `scratch` is memory that is reused. 0; -EBADMSG: not a JSON object; -ENOMEM. On
+ * failure *ret_json must be cleared. */
 int reduce_json(struct sl_slice json, bool is_deletion, uint64_t fields, struct buffer *scratch,
                 struct buffer *ret_json);

@@ -1,4 +1,5 @@
-/* reducer.c - finds a reduction with its event, or makes it and keeps it for a while. */
+/* reducer.c - finds a reduction that is attached to its event, or makes it and keeps it for some
+ * time. */
 #include "gateway/delivery/reducer.h"
 
 #include <assert.h>
@@ -27,7 +28,7 @@ void reducer_done(struct reducer *reducer)
     *reducer = (struct reducer){0};
 }
 
-/* What somebody is owed takes of the room, too: then less is kept besides. */
+/* Reductions that are owed use the same memory limit, so fewer others are kept then. */
 static void keep(struct reducer *reducer, struct event *reduction)
 {
     if (!reducer->kept)
@@ -54,7 +55,7 @@ static struct event *make(struct reducer *reducer, struct event *event, uint64_t
     else
         r = reduce_json(event->json, event->kind == EVENT_DELETE, fields, &reducer->scratch,
                         &reducer->json);
-    assert(r != -EBADMSG); /* the decoder takes nothing else */
+    assert(r != -EBADMSG); /* the decoder has refused everything else */
     if (reducer->json.failed)
         r = -ENOMEM;
     reduction = r < 0 ? NULL : event_new_reduction(event, fields, buffer_slice(&reducer->json));

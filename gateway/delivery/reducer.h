@@ -1,9 +1,9 @@
-/* gateway/delivery/reducer.h - events with some of their members, made once for all lanes.
+/* gateway/delivery/reducer.h - events with fewer members, made once for all lanes.
  *
- * A reduction is an event of its own, whose frames are built and kept as those of any other. It
- * lives as long as somebody is owed it, and after that until REDUCER_KEPT_BYTES are taken: so those
- * who come back together after a restart share what one of them has had made. Whatever sets are
- * asked for, no more memory than that goes beyond what clients are owed. One per worker. */
+ * A reduction is an event of its own, whose frames are built and kept like those of any other. It
+ * exists as long as a client is owed it, and after that until REDUCER_KEPT_BYTES are used: so
+ * clients that resume together after a restart share reductions. Apart from what clients are owed,
+ * the memory is limited, whatever sets of members are requested. One per worker. */
 #pragma once
 
 #include <stddef.h>
@@ -15,23 +15,23 @@
 
 enum { REDUCER_KEPT_BYTES = 8 << 20, REDUCER_KEPT_MAX = 4096 /* events */ };
 
-/* Zeroed: a new one, which needs no memory. */
+/* Initialize with zeros. */
 struct reducer {
-    dialect_table *dialects; /* NULL: there are none */
+    dialect_table *dialects; /* NULL: none */
     struct buffer scratch, json;
-    struct event **kept; /* a ring of REDUCER_KEPT_MAX; NULL until there is one */
+    struct event **kept; /* a ring of REDUCER_KEPT_MAX; allocated on first use */
     size_t first_kept, kept_count;
-    size_t bytes;  /* of all reductions that are alive */
-    uint64_t made; /* so far */
+    size_t bytes;  /* of all existing reductions */
+    uint64_t made; /* number of reductions made */
 };
 
-/* Nobody is owed any of them. */
+/* Nobody may be owed any of them. */
 void reducer_done(struct reducer *reducer);
 
-/* The event with these members only (front/event_fields.h; not all of them), and a message of ours
- * as it is; or both as a dialect says them, without a byte if it does not. What is a reduction
- * already stays as it is. The caller owns one reference; NULL: out of memory. */
+/* The event with these members only (front/event_fields.h; not all of them); messages of ours are
+ * returned unchanged, and so are reductions. For a dialect, both are rendered by the dialect; the
+ * result is empty if it does not send them. The caller owns a reference; NULL: out of memory. */
 struct event *reducer_reduce(struct reducer *reducer, struct event *event, uint64_t fields);
 
-/* What to reduce it to once more, for a dialect that may say it as two messages; 0: it does not. */
+/* The `fields` for a second message, if a dialect renders the event as two; 0: only one. */
 uint64_t reducer_second(const struct reducer *reducer, const struct event *event, uint64_t fields);

@@ -1,8 +1,8 @@
-/* ring.c - segments, the oldest dropped whole.
+/* ring.c - a list of segments, of which the oldest is dropped as a whole.
  *
- * A segment is closed when it is full or holds a good part of what the ring may hold, so that what
- * is dropped at once is small beside what stays. Segments are counted anew when they are closed: by
- * then nearly all frames of their events have been built. */
+ * A segment is closed when it is full or has a certain part of the ring's bytes, so that a dropped
+ * segment is small in comparison with the rest. The bytes of a segment are counted again when it is
+ * closed, because nearly all frames of its events have been built by then. */
 #include "gateway/delivery/ring.h"
 
 #include <assert.h>
@@ -35,7 +35,7 @@ static void lose(struct ring *ring, uint32_t shard, uint64_t id)
         ring->lost[shard] = id;
 }
 
-/* Whoever has not come to the late event, or gap, has nothing of its shard behind `low`. */
+/* A client that has not reached the late event, or gap, has nothing of its shard after `low`. */
 static void note_late(struct ring *ring, const struct event *event, uint64_t sequence)
 {
     struct ring_late *late = &ring->late[event->shard];
@@ -54,7 +54,7 @@ static void note_late(struct ring *ring, const struct event *event, uint64_t seq
     late->goes_on = event->is_late;
 }
 
-/* What was lost before the rewound gap counts no more; what could not be kept after it does. */
+/* What was lost before the rewound gap no longer counts; what could not be kept after it does. */
 static void forget_lost(struct ring *ring, const struct event *gap, uint64_t sequence)
 {
     const struct ring_missed *missed = &ring->missed[gap->shard];
@@ -64,7 +64,7 @@ static void forget_lost(struct ring *ring, const struct event *gap, uint64_t seq
         lose(ring, gap->shard, missed->id);
 }
 
-/* Who has not been told of a gap that goes has to look at the log, which shows it. */
+/* A client that was not told of a gap that is dropped must read the log, which shows it. */
 static void lose_event(struct ring *ring, const struct event *event, uint64_t sequence)
 {
     uint64_t id = event->gap_to ? event->gap_to : event->id;
@@ -122,8 +122,7 @@ void ring_begin_shard(struct ring *ring, uint32_t shard, uint64_t id)
         ring->lost_of_all = id;
 }
 
-/* What comes of the shard lies behind `id`. Where there are others, they need not have come as far.
- */
+/* The following events of the shard are after `id`. Other shards need not have reached it. */
 static void reach(struct ring *ring, uint32_t shard, uint64_t id)
 {
     hear_of(ring, shard);
@@ -161,7 +160,7 @@ static void count_again(struct ring *ring, struct segment *segment)
     ring->bytes += segment->bytes;
 }
 
-/* The segment that takes the next event. NULL: out of memory. */
+/* The segment for the next event. NULL: out of memory. */
 static struct segment *open_segment(struct ring *ring)
 {
     struct segment *segment =
@@ -181,7 +180,7 @@ static struct segment *open_segment(struct ring *ring)
     return segment;
 }
 
-/* The shard goes on from before the gap. */
+/* The shard continues from before the gap. */
 static void note_rewind(struct ring *ring, const struct event *gap)
 {
     ring->rewinds[gap->shard] = (struct ring_rewind){gap->sequence, gap->gap_from, gap->gap_to,

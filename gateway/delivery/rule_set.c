@@ -1,9 +1,9 @@
-/* rule_set.c - a list of rules, each of which is a subscription of its own in the filter index.
+/* rule_set.c - a list of rules, each of which has its own subscription in the filter index.
  *
- * A match sets the rule's `hit`; when the event has been matched against everybody, the names of
- * those that were hit make the end of the event's bytes for this client. A new rule is bound before
- * the one it replaces goes, so that no event falls between. Looking one up is linear: how many a
- * client may have is bounded by whoever calls. */
+ * A match sets the rule's `hit`. When the event has been matched with all filters, the names of the
+ * hit rules become the end of the event for this client. A new rule is bound before the one it
+ * replaces is removed, so that no event is missed. Looking up a rule is linear; the caller limits
+ * the number of rules. */
 #include "gateway/delivery/rule_set.h"
 
 #include <assert.h>
@@ -18,16 +18,16 @@ struct rule {
     struct named_rule named;
     struct list_node node;
     uint32_t subscription;
-    size_t bytes; /* what the filter costs */
-    bool hit;     /* by the event at hand */
+    size_t bytes; /* the cost of the filter */
+    bool hit;     /* by the current event */
 };
 
 struct rule_set {
     struct lane *lane;
     struct list rules;  /* in the order of adding */
-    size_t bytes;       /* what their filters cost */
-    struct buffer tail; /* of the event at hand */
-    struct buffer hits; /* of a lane that counts: a slice for each that it has hit */
+    size_t bytes;       /* the costs of their filters */
+    struct buffer tail; /* of the current event */
+    struct buffer hits; /* for a lane that counts: a slice for each hit rule */
 };
 
 struct rule_set *rule_set_new(struct lane *lane)
@@ -99,7 +99,7 @@ static struct rule *rule_new(struct sl_slice id, struct sl_slice tag, struct sl_
     return rule;
 }
 
-/* Many may have the same filter: it is kept once. */
+/* Equal filters of many clients are stored once. */
 static void share_filter(const struct deliver *deliver, struct rule *rule)
 {
     struct sl_filter *own = rule->named.filter;

@@ -1,12 +1,12 @@
-/* sampling.c - who would fall behind is sent a part of its posts instead, and more when it keeps
- * up.
+/* sampling.c - sends a sample of the posts to clients that would fall behind, and more of them
+ * while a client keeps up.
  *
- * The parts are lanes of their own, beside that of all posts, in which everybody is who has the
- * same filter and is sent the same part; so a part is chosen once. A timer looks at all clients
- * that want this, four times a second: whose socket has been full for a second, with something to
- * send, goes one step down, and again, while what it is sent is still old; whose socket has not
- * been full for some seconds goes one up. Who has to go down again at once stays there for twice
- * as long. */
+ * Each sample is a lane of its own next to that of all posts, shared by clients with the same
+ * filter and percentage, so a post is selected once. A timer looks at these clients four times a
+ * second. A client whose socket has been full for a second, with something to send, goes one step
+ * down, and again while what it is sent is still old. A client whose socket has not been full for
+ * some seconds goes one step up. If it has to go down again at once, it stays there twice as long.
+ */
 #include <errno.h>
 #include <inttypes.h>
 
@@ -16,17 +16,17 @@
 
 enum {
     TICK_MS = 250,
-    LATE_MS = 1000,  /* what it is sent is older than that: less */
-    SETTLE_MS = 500, /* but not sooner than this after the last time */
-    HOLD_MS = 2000,  /* it keeps up for so long: more */
+    LATE_MS = 1000,  /* less, if what is sent is older than this */
+    SETTLE_MS = 500, /* minimum time after the last change */
+    HOLD_MS = 2000,  /* more, after keeping up for this time */
     HOLD_MAX_MS = 60000,
-    FORGET_MS = 60000 /* it has kept up with all for so long: as if nothing had been */
+    FORGET_MS = 60000 /* after keeping up with all posts for this time, starts anew */
 };
 
 static const uint32_t steps[] = {100, 50, 25, 10, 5, 1};
 enum { STEPS = sizeof(steps) / sizeof(steps[0]) };
 
-/* --- the lane of a part --- */
+/* --- lanes --- */
 
 static void set_percent(struct lane *lane, uint32_t percent)
 {
@@ -58,7 +58,7 @@ static int subscribe_like(struct lane *lane, const struct lane *other)
     return r;
 }
 
-/* What the lane of all posts is found by, with the percentage before it. */
+/* The key of the lane of all posts, preceded by the percentage. */
 static void part_key(const struct lane *lane, uint32_t percent, struct buffer *ret_key)
 {
     struct sl_slice key = sl_slice(lane->key, lane->key_size);
@@ -86,7 +86,7 @@ static struct lane *part_new(const struct lane *lane, const struct client *clien
     return part;
 }
 
-/* NULL: out of memory, or nobody finds the lane any more. */
+/* NULL: out of memory, or the lane is no longer shared. */
 static struct lane *part_of(struct lane *lane, const struct client *client, uint32_t percent)
 {
     struct buffer key = BUFFER_INIT;
@@ -105,14 +105,14 @@ static struct lane *part_of(struct lane *lane, const struct client *client, uint
     return part;
 }
 
-/* --- who is moved --- */
+/* --- clients --- */
 
 struct look {
     uint64_t now_ms, lag_ms;
     bool is_live, is_blocked, is_resuming;
 };
 
-/* -1: less; 1: more; 0: it stays. */
+/* -1: less; 1: more; 0: no change. */
 static int judge(struct client_sampling *sampling, uint32_t percent, uint64_t sent_bytes,
                  const struct look *look)
 {
@@ -163,7 +163,7 @@ static void move(struct deliver *deliver, struct client *client, int direction)
     struct lane *to = part_of(from, client, percent);
 
     if (!to)
-        return; /* it stays as it is, and may fall behind */
+        return; /* no change; it may fall behind */
     if (catch_up_sample(deliver->catch_up, from, to, client, percent) < 0) {
         lane_forget_client(to);
         return;

@@ -1,9 +1,10 @@
 /* segment.c - an array of events, and a hash table of verdicts by lane.
  *
- * Entries are in the order of ids, so that a index is found by binary search; holes are looked for
- * only in segments that have some. A verdict is a bit for each event that a lane wants, and skips
- * to the next by words of 64. The table is at most half full. A segment holds SEGMENT_EVENTS
- * events; its bytes are counted so that the ring and the log's segments can be bounded. */
+ * In a segment of a log, entries are sorted by id, so an index is found by binary search; holes are
+ * searched for only in segments that have some. A verdict has a bit for each event that a lane
+ * wants; the next one is found in words of 64 bits. The table is at most half full. A segment holds
+ * SEGMENT_EVENTS events; its bytes are counted for the limits of the ring and the cache of the
+ * logs. */
 #include "gateway/delivery/segment.h"
 
 #include <assert.h>
@@ -74,7 +75,7 @@ size_t segment_find_hole(const struct segment *segment, size_t index, size_t end
     return end;
 }
 
-/* The lane's slot, or the empty one where it would be. */
+/* The lane's slot, or the empty slot for it. */
 static struct verdict *slot_of(struct verdict *verdicts, size_t capacity, uint64_t lane)
 {
     size_t i = stable_hash(lane) & (capacity - 1);

@@ -1,10 +1,9 @@
-/* subscribe.c - whoever comes joins the lane of those who want the same, or gets a new one.
+/* subscribe.c - a new client joins the lane with the same key, or gets a new one.
  *
- * The key of a lane is how its clients are framed and compressed, how they are kept alive where
- * that is done for all, which members they want, how long they gather, where they end, what they
- * are told of buckets, and what they want, in bytes; named rules are one client's alone and are
- * never shared. A client that resumes goes to catch_up.c, and comes back from there. With the last
- * client, live or catching up, the lane goes, and its subscriptions with it. */
+ * The key of a lane consists of the framing and compression, shared keep-alives, members of events,
+ * gather window, end, question about buckets, and the filter, in bytes; named rules are never
+ * shared. A client that resumes goes to catch_up.c, and comes back from there. With its last
+ * client, live or catching up, a lane is freed, together with its subscriptions. */
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -14,7 +13,7 @@
 #include "gateway/delivery/deliver_parts.h"
 #include "gateway/delivery/dictionary.h"
 
-/* --- clients come --- */
+/* --- joining --- */
 
 static void append_question(struct buffer *key, const struct count_question *question)
 {
@@ -27,8 +26,8 @@ static void append_question(struct buffer *key, const struct count_question *que
                          question->trends.of, question->trends.limit);
 }
 
-/* Clients with equal keys can share a lane: same way of framing, same members of events, same
- * gathering, same question, same tail, same filter. */
+/* Clients with equal keys can share a lane: same framing, members of events, gather window,
+ * question, tail and filter. */
 static void lane_key(const struct client *client, int gather_ms, char kind, struct sl_slice what,
                      struct buffer *ret_key)
 {
@@ -62,7 +61,7 @@ static struct lane *shared_lane_new(struct deliver *deliver, const struct client
     return lane;
 }
 
-/* It is told trends by the lane that finds them. */
+/* A lane that is sent trends by the lane that computes them. */
 static struct lane *outlet_new(struct deliver *deliver, const struct client *client,
                                struct sl_filter *filter, int gather_ms, struct sl_slice key)
 {
@@ -179,7 +178,7 @@ void deliver_rules_changed(struct client *client)
     catch_up_recount(lane);
 }
 
-/* --- they catch up, and go --- */
+/* --- resuming and leaving --- */
 
 int deliver_resume(struct deliver *deliver, struct client *client, const struct sl_cursor *cursor)
 {

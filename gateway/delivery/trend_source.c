@@ -1,14 +1,14 @@
-/* trend_source.c - what rises is found once, whoever asks, and however he wants to be told.
+/* trend_source.c - trends are computed once, however many clients ask, and in whatever format.
  *
- * A source is a lane with a counter, as other lanes that count, and with one client, which is ours:
- * it takes everything and sends nothing. It reads the past from the log, counts again what was
- * wrong, and stays with the lane. What is found is owed to the outlets, lanes of the clients that
- * ask for it, by stream format; who is live there has no counter. A client that goes on from a
- * cursor, or from a time, has one of its own, until it has come to where the source is.
+ * A source is a lane that counts, with a single client of our own, which accepts everything and
+ * sends nothing. That client reads the past from the log, counts again what was wrong, and stays
+ * with the lane. The results are owed to the outlets: lanes of the clients that ask, one for each
+ * stream format. Live clients there have no counter. A client that resumes from a cursor or a time
+ * has its own counter until it has reached the source.
  *
- * So a source, and each of those clients, takes the memory of trends (counts/trends.h) for each
- * kind of term; all together have TREND_SKETCHES_MAX of these. A source of everything stands, also
- * when nobody asks any more, until others need the room. */
+ * So a source, and each of those clients, uses the memory of trends (counts/trends.h) for each kind
+ * of term; there are at most TREND_SKETCHES_MAX of these. A source without a filter continues when
+ * it has no more clients, until others need the room. */
 #include <inttypes.h>
 
 #include "base/alloc.h"
@@ -17,13 +17,13 @@
 #include "gateway/delivery/deliver_parts.h"
 
 struct trend_source {
-    struct client client; /* first */
+    struct client client; /* must be the first member */
     struct lane *lane;
-    struct list_node node; /* of deliver, those that were needed last behind the others */
-    bool has_failed;       /* nobody else comes */
+    struct list_node node; /* in deliver->trend_sources, recently used ones last */
+    bool has_failed;       /* gets no more outlets */
 };
 
-/* --- the client that takes everything --- */
+/* --- the client without a connection --- */
 
 static ssize_t take(struct client *client, const struct iovec *pieces, int count)
 {
@@ -49,7 +49,7 @@ static bool is_blocked(const struct client *client)
     return false;
 }
 
-/* Whoever it found something for comes again, and finds another. */
+/* Clients of its outlets reconnect, and get another source. */
 static void fail(struct client *client, enum disconnect_reason reason)
 {
     struct trend_source *source = (struct trend_source *)client;
@@ -73,7 +73,7 @@ static void broken(struct client *client)
 static const struct transport transport = {
     .send = take, .hold = hold, .is_blocked = is_blocked, .evict = fail, .broken = broken};
 
-/* --- sources come and go --- */
+/* --- creating and freeing --- */
 
 static void source_free(struct deliver *deliver, struct trend_source *source)
 {
@@ -109,7 +109,7 @@ static struct trend_source *find(struct deliver *deliver, struct sl_filter *filt
     return lane ? lane->finds : NULL;
 }
 
-/* It begins with the running bucket. 0; -ENOMEM. */
+/* Begins with the current bucket. 0; -ENOMEM. */
 static int begin(struct deliver *deliver, struct trend_source *source, struct sl_filter *filter,
                  const struct count_question *question)
 {
@@ -157,7 +157,7 @@ struct lane *trend_source_find(struct deliver *deliver, struct sl_filter *filter
         source_free(deliver, source);
         return NULL;
     }
-    source->client.came_with = 0; /* what is late is told to those who are there */
+    source->client.came_with = 0; /* late events are reported to the outlets' clients */
     return source->lane;
 }
 
@@ -213,7 +213,7 @@ bool trend_source_goes_on_from(const struct lane *source, const struct sl_cursor
 
 /* --- room --- */
 
-/* With the clients that count by themselves. */
+/* Including the clients that count on their own. */
 static size_t sketches_of(const struct trend_source *source)
 {
     size_t counters = 1;

@@ -1,8 +1,8 @@
 /* zstd_writer.c - one context for all frames, and frames that are taken apart.
  *
- * A frame is made in one call, so that zstd knows the size of its content and takes tables that are
- * as small as that. How an open frame is cut out of a whole one, and what stands around it, is the
- * format's (RFC 8878): a head, then blocks, of which the last says so in its first bit. */
+ * A frame is made in one call, so that zstd knows the size of its content and uses small tables.
+ * How an open frame is cut out of a complete one, and what surrounds it, follows from the format
+ * (RFC 8878): a header, then blocks, the last of which has its first bit set. */
 #include "gateway/delivery/zstd_writer.h"
 
 #include <assert.h>
@@ -53,12 +53,12 @@ int zstd_append_frame(struct zstd_writer *writer, const struct dictionary *dicti
         return -ENOMEM;
     size = ZSTD_compress2(writer->context, room, bound, plain.data, plain.size);
     if (ZSTD_isError(size))
-        return -ENOMEM; /* of tables; there is room for whatever comes out */
+        return -ENOMEM; /* for tables; there is room for any output */
     frame->size += size;
     return 0;
 }
 
-/* --- a frame with an end of its own (RFC 8878, section 3.1.1) --- */
+/* --- a frame with a separate end (RFC 8878, section 3.1.1) --- */
 
 enum {
     MAGIC_SIZE = 4,
@@ -66,7 +66,7 @@ enum {
     DICTIONARY_2_BYTES = 2,
     CONTENT_2_BYTES = 1 << 6,
     CONTENT_4_BYTES = 2 << 6,
-    CONTENT_2_BYTES_FROM = 256, /* where sizes in two bytes begin */
+    CONTENT_2_BYTES_FROM = 256, /* the first size stored in two bytes */
     BLOCK_IS_LAST = 1,
     BLOCK_RLE = 1 /* of the type, in the next two bits: the block is one byte */
 };
@@ -82,7 +82,7 @@ static size_t head_size(const unsigned char *frame)
            (is_single && content_size == 0 ? 1 : content_size);
 }
 
-/* The last block is none any more. */
+/* Clears the mark of the last block. */
 static void open_blocks(unsigned char *blocks)
 {
     while (!(blocks[0] & BLOCK_IS_LAST)) {
