@@ -12,7 +12,8 @@
  * each event is counted by nearly all of them. A filter is a word of 2 * CLIENTS, of which each
  * post has two. Rows: CPU time of an event, and bytes that a client is sent. The best of ROUNDS
  * (3), since others may use the machine. -w 1 is the first row alone, -w 2 the second, for
- * callgrind. -t 1 also tells of the longest turn of the loop, and reads the clock twice in each.
+ * callgrind. -t 1 also tells of the longest turn of the loop (turns.h), and reads the clock twice
+ * in each.
  *
  *     counting -c 1 -r 100 -b 1000
  *
@@ -26,6 +27,7 @@
 #include "base/clock.h"
 #include "bench/measure.h"
 #include "bench/sink.h"
+#include "bench/turns.h"
 #include "filters/filter.h"
 #include "gateway/delivery/deliver.h"
 #include "gateway/intake/event_decode.h"
@@ -120,25 +122,24 @@ static void decode_all(void)
 
 struct row {
     double event_us; /* CPU time */
-    double turn_us;  /* of the longest turn; 0: they are not timed */
     uint64_t bytes;  /* that all clients were sent */
 };
 
 /* Two events, and what is to be gone on with. */
-static void turn(struct deliver *deliver, uv_loop_t *loop, size_t from, struct row *row)
+static void turn(struct deliver *deliver, uv_loop_t *loop, size_t from, struct turns *turns)
 {
-    double began_us = times_turns ? measure_cpu_us() : 0, spent_us;
+    double began_us = times_turns ? measure_cpu_us() : 0;
 
     for (size_t i = from; i < from + TURN_EVENTS && i < event_count; i++)
         deliver_event(deliver, events[i]);
     deliver_turn_end(deliver);
     if (uv_backend_timeout(loop) == 0)
         uv_run(loop, UV_RUN_NOWAIT);
-    spent_us = times_turns ? measure_cpu_us() - began_us : 0;
-    row->turn_us = spent_us > row->turn_us ? spent_us : row->turn_us;
+    if (times_turns)
+        turns_note(turns, from / TURN_EVENTS, measure_cpu_us() - began_us);
 }
 
-static struct row measure(enum who who)
+static struct row measure(enum who who, struct turns *turns)
 {
     struct metrics_board *board = check(metrics_board_new(1));
     struct client *clients = check(calloc(client_count, sizeof(*clients)));
@@ -162,7 +163,7 @@ static struct row measure(enum who who)
         uv_run(&loop, UV_RUN_NOWAIT); /* until all are live */
     began_us = measure_cpu_us();
     for (size_t i = 0; i < event_count; i += TURN_EVENTS)
-        turn(deliver, &loop, i, &row);
+        turn(deliver, &loop, i, turns);
     deliver_set_watermark(deliver, sl_id_first_at(began_ms + event_count * 1000 / events_a_second));
     deliver_flush_all(deliver);
     row.event_us = (measure_cpu_us() - began_us) / (double)event_count;
@@ -186,6 +187,7 @@ int main(int argc, char **argv)
                                &round_count,  &only_row,    &times_turns};
     static const char options[] = "cerbowt";
     struct row best[WHO_COUNT] = {0};
+    struct turns turns[WHO_COUNT];
     int option;
 
     while ((option = getopt(argc, argv, "c:e:r:b:o:w:t:")) != -1) {
@@ -197,31 +199,32 @@ int main(int argc, char **argv)
     }
     decoder = check(event_decoder_new(1 << 20));
     decode_all();
+    for (enum who who = NOBODY; who < WHO_COUNT; who++)
+        turns_begin(&turns[who], event_count / TURN_EVENTS + 1);
     for (int round = 0; round < (int)round_count; round++) {
         for (enum who who = NOBODY; who < WHO_COUNT; who++) {
             struct row row;
 
             if (only_row && who != only_row - 1)
                 continue;
-            row = measure(who);
+            row = measure(who, &turns[who]);
+            turns_end_round(&turns[who]);
             decode_all(); /* events keep their frames */
-            if (round > 0 && best[who].turn_us < row.turn_us)
-                row.turn_us = best[who].turn_us;
             if (round == 0 || row.event_us < best[who].event_us)
                 best[who] = row;
-            best[who].turn_us = row.turn_us;
         }
     }
     printf("| events are | us of CPU an event | beside matching alone | bytes a client | of those "
            "of the events | us of the longest turn |\n|---|---|---|---|---|---|\n");
-    for (enum who who = NOBODY; who < WHO_COUNT; who++) {
+    for (enum who who = NOBODY; who < WHO_COUNT; turns_end(&turns[who++])) {
         const struct row *row = &best[who];
 
         if (only_row && who != only_row - 1)
             continue;
         printf("| %s | %.2f | %.2f | %" PRIu64 " | %.4f | %.0f |\n", names[who], row->event_us,
                row->event_us / best[only_row ? who : MATCHED].event_us, row->bytes / client_count,
-               (double)row->bytes / (double)best[only_row ? who : SENT].bytes, row->turn_us);
+               (double)row->bytes / (double)best[only_row ? who : SENT].bytes,
+               turns_longest_us(&turns[who]));
     }
     return 0;
 }

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "gateway/counts/distinct.h"
 
 enum { FIRST_CAPACITY = 4, INDEX_BITS = 8 };
@@ -25,13 +24,21 @@ static void note(uint8_t *registers, uint32_t hash)
         registers[index] = rank;
 }
 
-static int grow(struct people *people)
+static void let_go(struct people *people, struct pool *pool)
+{
+    pool_free(pool, people->hashes, people->capacity * sizeof(*people->hashes));
+}
+
+static int grow(struct people *people, struct pool *pool)
 {
     unsigned capacity = people->capacity ? people->capacity * 2u : FIRST_CAPACITY;
-    uint32_t *hashes = mem_realloc(people->hashes, capacity * sizeof(*hashes));
+    uint32_t *hashes = pool_alloc(pool, capacity * sizeof(*hashes));
 
     if (!hashes)
         return -ENOMEM;
+    if (people->count > 0)
+        memcpy(hashes, people->hashes, people->count * sizeof(*hashes));
+    let_go(people, pool);
     people->hashes = hashes;
     people->capacity = (uint8_t)capacity;
     return 0;
@@ -47,7 +54,7 @@ static void become_estimated(struct people *people)
     people->is_estimated = true;
 }
 
-int people_add(struct people *people, uint64_t hash)
+int people_add(struct people *people, struct pool *pool, uint64_t hash)
 {
     uint32_t part = (uint32_t)(hash >> 32);
 
@@ -57,7 +64,7 @@ int people_add(struct people *people, uint64_t hash)
                 return 0;
         }
         if (people->count < PEOPLE_EXACT) {
-            if (people->count == people->capacity && grow(people) < 0)
+            if (people->count == people->capacity && grow(people, pool) < 0)
                 return -ENOMEM;
             people->hashes[people->count++] = part;
             return 0;
@@ -68,9 +75,9 @@ int people_add(struct people *people, uint64_t hash)
     return 0;
 }
 
-void people_done(struct people *people)
+void people_done(struct people *people, struct pool *pool)
 {
-    mem_free(people->hashes);
+    let_go(people, pool);
     *people = (struct people){0};
 }
 
@@ -78,6 +85,19 @@ uint64_t people_count(const struct people *people)
 {
     return people->is_estimated ? distinct_of_registers(people->registers, PEOPLE_REGISTERS)
                                 : people->count;
+}
+
+size_t people_bytes(const struct people *people)
+{
+    return people->is_estimated ? PEOPLE_REGISTERS : people->count * sizeof(*people->hashes);
+}
+
+void people_copy(const struct people *people, void *room, struct people *ret_copy)
+{
+    *ret_copy = *people;
+    ret_copy->hashes = room;
+    if (people_bytes(people) > 0)
+        memcpy(room, people->hashes, people_bytes(people));
 }
 
 /* --- several --- */

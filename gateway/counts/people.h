@@ -2,12 +2,15 @@
  *
  * Exact up to PEOPLE_EXACT, by their hashes; beyond that a HyperLogLog as in distinct.h, but of 256
  * registers, whose standard error is 1.04 / sqrt(256) = 6.5 %. Of several of them the union can be
- * told: exactly if all are exact. A function of the sets alone. Takes up to 256 bytes. */
+ * told: exactly if all are exact. A function of the sets alone. Takes up to 256 bytes, of a pool.
+ */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/pool.h"
 
 enum {
     PEOPLE_EXACT = 64,
@@ -27,10 +30,15 @@ struct people {
 };
 
 /* Begins as {0}. */
-void people_done(struct people *people);
+void people_done(struct people *people, struct pool *pool);
 /* `hash`: of the user, as distinct_hash(). 0; -ENOMEM: nothing has changed. */
-int people_add(struct people *people, uint64_t hash);
+int people_add(struct people *people, struct pool *pool, uint64_t hash);
 uint64_t people_count(const struct people *people);
+/* What they take of memory, a multiple of 4. */
+size_t people_bytes(const struct people *people);
+/* The same ones in `room` of that size, for as long as that is there. Nobody is added to them, and
+ * they are not ended. */
+void people_copy(const struct people *people, void *room, struct people *ret_copy);
 
 enum { PEOPLE_UNION_SLOTS = 2048 }; /* twice as many as there can be hashes, and a power of two */
 

@@ -1,8 +1,9 @@
 /* trend_slice.c - counters in the order of their numbers, and a table that finds them.
  *
  * A number grows by one, so a counter moves no further than to the front of those that it was equal
- * to, which a binary search finds. Those that are kept in the end are selected (Hoare: "Find",
- * 1961) before they are sorted: it is all one step. */
+ * to, which a binary search finds. A slice is closed in steps, each of which can be left and gone
+ * on with: users are counted, the terms that are kept are selected (Hoare: "Find", 1961), and these
+ * are copied to one block. No step frees thousands of pieces: they lie in a pool. */
 #include "gateway/counts/trend_slice.h"
 
 #include <assert.h>
@@ -12,7 +13,12 @@
 
 #include "base/alloc.h"
 
-enum { FIRST_CAPACITY = 64 };
+enum {
+    FIRST_CAPACITY = 64,
+    COUNT_WORK = 1, /* of closing, for a term: of counting its users, */
+    ESTIMATE_WORK = 6,
+    KEEP_WORK = 3
+};
 
 static_assert((TREND_TERMS & (TREND_TERMS - 1)) == 0, "capacities double up to it");
 
@@ -97,10 +103,10 @@ static void count_post(struct trend_slice *slice, struct trend_cell *cell)
     cell->posts++;
 }
 
-static void forget(struct trend_cell *cell)
+static void forget(struct trend_slice *slice, struct trend_cell *cell)
 {
-    mem_free(cell->text);
-    people_done(&cell->people);
+    pool_free(&slice->pool, cell->text, cell->size);
+    people_done(&cell->people, &slice->pool);
 }
 
 static uint32_t greater(uint32_t a, uint32_t b)
@@ -133,7 +139,7 @@ static struct trend_cell *take_cell(struct trend_slice *slice)
     cell = &slice->cells[slice->order[slice->count - 1]];
     leave_out(slice, cell, (uint32_t)people_count(&cell->people));
     unchain(slice, cell);
-    forget(cell);
+    forget(slice, cell);
     cell->error = slice->error;
     cell->unseen = slice->unseen;
     return cell;
@@ -152,16 +158,17 @@ int trend_slice_add(struct trend_slice *slice, struct sl_slice term, uint64_t ha
             return -ENOMEM;
         cell->hash = hash;
         cell->size = (uint32_t)term.size;
-        cell->text = mem_strndup(term.data, term.size);
+        cell->text = pool_alloc(&slice->pool, term.size);
         chain(slice, cell);
         if (!cell->text) {
             cell->size = 0;
             return -ENOMEM;
         }
+        memcpy(cell->text, term.data, term.size);
     }
     cell->last = post;
     count_post(slice, cell);
-    return people_add(&cell->people, user);
+    return people_add(&cell->people, &slice->pool, user);
 }
 
 bool trend_slice_is_full(const struct trend_slice *slice)
@@ -178,20 +185,45 @@ int trend_compare_terms(struct sl_slice a, struct sl_slice b)
     return order ? order : (a.size > b.size) - (a.size < b.size);
 }
 
-static int compare_cells(const void *left, const void *right)
-{
-    const struct trend_cell *a = left, *b = right;
+/* Steps begin with `at` 0. */
+struct trend_closing {
+    unsigned step;
+    size_t at;
+    size_t low, high;           /* what of `order` is not in its place yet, */
+    size_t place;               /* and where the one goes by which it is divided */
+    struct trend_cell *block;   /* what the cells become; NULL: not yet */
+    size_t block_bytes;         /* of it that are taken */
+    uint64_t keys[TREND_TERMS]; /* of the cells: users and posts, the most first */
+};
 
-    if (a->users != b->users)
-        return a->users < b->users ? 1 : -1;
-    if (a->posts != b->posts)
-        return a->posts < b->posts ? 1 : -1;
-    return trend_compare_terms(trend_cell_term(a), trend_cell_term(b));
+static void spend(size_t *work, size_t units)
+{
+    *work -= units < *work ? units : *work;
 }
 
+static void closing_free(struct trend_closing *closing)
+{
+    if (!closing)
+        return;
+    mem_free(closing->block);
+    mem_free(closing);
+}
+
+/* What goes before others has a lower key. */
+static uint64_t key_of(const struct trend_cell *cell)
+{
+    return ~((uint64_t)cell->users << 32 | cell->posts);
+}
+
+/* No two are equal. */
 static bool goes_before(const struct trend_slice *slice, uint32_t a, uint32_t b)
 {
-    return compare_cells(&slice->cells[a], &slice->cells[b]) < 0;
+    const uint64_t *keys = slice->closing->keys;
+
+    if (keys[a] != keys[b])
+        return keys[a] < keys[b];
+    return trend_compare_terms(trend_cell_term(&slice->cells[a]),
+                               trend_cell_term(&slice->cells[b])) < 0;
 }
 
 static void swap(uint32_t *a, uint32_t *b)
@@ -202,73 +234,160 @@ static void swap(uint32_t *a, uint32_t *b)
     *b = was;
 }
 
-/* The first TREND_KEPT of `order` are those that go before all others. No two are equal. */
-static void select_kept(struct trend_slice *slice)
+static size_t kept_count(const struct trend_slice *slice)
 {
+    return slice->count < TREND_KEPT ? slice->count : TREND_KEPT;
+}
+
+/* This step, and each below: 0: it is done; 1: there is no work left; -ENOMEM. */
+static int count_users(struct trend_slice *slice, size_t *work)
+{
+    struct trend_closing *closing = slice->closing;
+
+    for (; closing->at < slice->count && *work != 0; closing->at++) {
+        struct trend_cell *cell = &slice->cells[closing->at];
+
+        cell->users = (uint32_t)people_count(&cell->people);
+        closing->keys[closing->at] = key_of(cell);
+        spend(work, cell->people.is_estimated ? ESTIMATE_WORK : COUNT_WORK);
+    }
+    closing->high = slice->count;
+    return closing->at < slice->count;
+}
+
+/* [low, high) of `order` is divided by one of them: what goes before it stands before its place. */
+static int divide(struct trend_slice *slice, size_t *work)
+{
+    struct trend_closing *closing = slice->closing;
     uint32_t *order = slice->order;
-    long low = 0, high = (long)slice->count - 1;
+    size_t last = closing->high - 1;
 
-    while (low < high) {
-        uint32_t pivot = order[low + (high - low) / 2];
-        long i = low, j = high;
+    if (closing->at == 0) {
+        swap(&order[closing->low + (last - closing->low) / 2], &order[last]);
+        closing->at = closing->place = closing->low;
+    }
+    for (; closing->at < last && *work != 0; closing->at++, --*work) {
+        if (goes_before(slice, order[closing->at], order[last]))
+            swap(&order[closing->at], &order[closing->place++]);
+    }
+    if (closing->at < last)
+        return 1;
+    swap(&order[closing->place], &order[last]);
+    return 0;
+}
+/* The first TREND_KEPT of `order` become those that go before all others. */
+static int select_kept(struct trend_slice *slice, size_t *work)
+{
+    struct trend_closing *closing = slice->closing;
 
-        while (i <= j) {
-            while (goes_before(slice, order[i], pivot))
-                i++;
-            while (goes_before(slice, pivot, order[j]))
-                j--;
-            if (i <= j)
-                swap(&order[i++], &order[j--]);
-        }
-        if (TREND_KEPT <= j)
-            high = j;
-        else if (TREND_KEPT >= i)
-            low = i;
+    while (slice->count > TREND_KEPT && closing->low < closing->high) {
+        if (divide(slice, work) != 0)
+            return 1;
+        if (closing->place < TREND_KEPT)
+            closing->low = closing->place + 1;
         else
-            return;
+            closing->high = closing->place;
+        closing->at = 0;
     }
+    return 0;
 }
 
-static void keep_some(struct trend_slice *slice)
+static int leave_out_others(struct trend_slice *slice, size_t *work)
 {
-    size_t kept = 0;
+    size_t kept = kept_count(slice), *at = &slice->closing->at;
 
-    select_kept(slice);
-    for (size_t i = 0; i < slice->count; i++)
-        slice->cells[slice->order[i]].place = (uint32_t)i;
-    for (size_t i = 0; i < slice->count; i++) {
-        struct trend_cell *cell = &slice->cells[i];
+    for (; *at < slice->count - kept && *work != 0; ++*at, --*work) {
+        const struct trend_cell *cell = &slice->cells[slice->order[kept + *at]];
 
-        if (cell->place < TREND_KEPT) {
-            slice->cells[kept++] = *cell;
-            continue;
-        }
         leave_out(slice, cell, cell->users);
-        forget(cell);
     }
-    slice->count = kept;
-    qsort(slice->cells, kept, sizeof(*slice->cells), compare_cells);
+    return *at < slice->count - kept;
 }
 
-void trend_slice_close(struct trend_slice *slice)
+/* In the block, behind the cells: its users, and its text; the next one's users are aligned. */
+static size_t bytes_of(const struct trend_cell *cell)
 {
-    struct trend_cell *less;
+    const size_t unit = sizeof(uint32_t);
 
-    for (size_t i = 0; i < slice->count; i++)
-        slice->cells[i].users = (uint32_t)people_count(&slice->cells[i].people);
-    if (slice->count > TREND_KEPT && slice->order)
-        keep_some(slice);
-    mem_free(slice->order);
-    mem_free(slice->heads);
-    slice->order = slice->heads = NULL;
-    less = slice->count ? mem_realloc(slice->cells, slice->count * sizeof(*less)) : NULL;
-    slice->cells = less ? less : slice->cells;
+    return people_bytes(&cell->people) + (cell->size + unit - 1) / unit * unit;
+}
+
+static int make_block(struct trend_slice *slice, size_t *work)
+{
+    struct trend_closing *closing = slice->closing;
+    size_t kept = kept_count(slice);
+
+    for (; closing->at < kept && *work != 0; closing->at++, --*work)
+        closing->block_bytes += bytes_of(&slice->cells[slice->order[closing->at]]);
+    if (closing->at < kept)
+        return 1;
+    closing->block = mem_alloc(kept * sizeof(*closing->block) + closing->block_bytes);
+    closing->block_bytes = kept * sizeof(*closing->block);
+    return closing->block ? 0 : -ENOMEM;
+}
+
+static void keep(struct trend_closing *closing, const struct trend_cell *cell)
+{
+    struct trend_cell *kept = &closing->block[closing->at];
+    char *room = (char *)closing->block + closing->block_bytes;
+
+    closing->block_bytes += bytes_of(cell);
+    *kept = *cell;
+    people_copy(&cell->people, room, &kept->people);
+    kept->text = memcpy(room + people_bytes(&cell->people), cell->text, cell->size);
+}
+
+static int fill_block(struct trend_slice *slice, size_t *work)
+{
+    struct trend_closing *closing = slice->closing;
+    size_t kept = kept_count(slice);
+
+    for (; closing->at < kept && *work != 0; closing->at++) {
+        keep(closing, &slice->cells[slice->order[closing->at]]);
+        spend(work, KEEP_WORK);
+    }
+    return closing->at < kept;
+}
+
+static void end_closing(struct trend_slice *slice)
+{
+    struct trend_slice closed = {.cells = slice->closing->block,
+                                 .count = kept_count(slice),
+                                 .posts = slice->posts,
+                                 .error = slice->error,
+                                 .unseen = slice->unseen};
+
+    slice->closing->block = NULL;
+    trend_slice_done(slice);
+    *slice = closed;
+}
+
+int trend_slice_close(struct trend_slice *slice, size_t *work)
+{
+    static int (*const steps[])(struct trend_slice *, size_t *) = {
+        count_users, select_kept, leave_out_others, make_block, fill_block};
+
+    if (!slice->order)
+        return 0;
+    if (!slice->closing)
+        slice->closing = mem_zalloc(sizeof(*slice->closing));
+    if (!slice->closing)
+        return -ENOMEM;
+    for (; slice->closing->step < sizeof(steps) / sizeof(steps[0]); slice->closing->step++) {
+        int r = steps[slice->closing->step](slice, work);
+
+        if (r != 0)
+            return r;
+        slice->closing->at = 0;
+    }
+    end_closing(slice);
+    return 0;
 }
 
 void trend_slice_done(struct trend_slice *slice)
 {
-    for (size_t i = 0; i < slice->count; i++)
-        forget(&slice->cells[i]);
+    closing_free(slice->closing);
+    pool_done(&slice->pool);
     mem_free(slice->cells);
     mem_free(slice->order);
     mem_free(slice->heads);

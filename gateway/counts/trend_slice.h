@@ -9,9 +9,10 @@
  * is. A post has a term once. Users are a small set for each term (people.h), of those posts only
  * that were seen since it came; `unseen` bounds how many others there may be.
  *
- * A slice that is over is closed: it keeps the TREND_KEPT terms with the most users, those with
- * more posts first, and then by their bytes. All of it is a function of the posts in their order,
- * and of their order only where there were more than TREND_TERMS terms.
+ * A slice that is over is closed, in steps: it keeps the TREND_KEPT terms with the most users,
+ * those with more posts first, and then by their bytes, in one block of memory and in no order. All
+ * of it is a function of the posts in their order, and of their order only where there were more
+ * than TREND_TERMS terms.
  *
  * Takes up to 2 MiB while it is open, and 0.5 MiB when it is closed. */
 #pragma once
@@ -36,18 +37,20 @@ struct trend_cell {
     uint32_t unseen; /* the most users it can have had before it was counted */
     uint32_t place;  /* in `order` */
     uint32_t next;   /* of the same head, + 1; 0: none */
-    uint32_t users;  /* when it is closed */
+    uint32_t users;  /* when it was counted last: when the slice is closed, or surveyed */
     uint32_t size;
     struct people people;
     char *text;
 };
 
 struct trend_slice {
-    struct trend_cell *cells;
+    struct trend_cell *cells; /* of a closed one with what they point to behind them, in a block */
     uint32_t *order; /* of the cells, those with the most posts first; NULL: it is closed */
     uint32_t *heads; /* of chains, by hash: a cell's number + 1 */
     size_t count, capacity;
-    uint64_t posts;  /* all that have been told of */
+    struct pool pool;              /* what the cells of an open one point to */
+    struct trend_closing *closing; /* how far that is; NULL: not begun, or done */
+    uint64_t posts;                /* all that have been told of */
     uint32_t error;  /* the most posts that a term which is not there can have been in, */
     uint32_t unseen; /* and the most users who can have written them: `error` at most */
 };
@@ -60,8 +63,9 @@ int trend_slice_add(struct trend_slice *slice, struct sl_slice term, uint64_t ha
                     uint64_t user);
 /* Does what is in it depend on the order of what comes? */
 bool trend_slice_is_full(const struct trend_slice *slice);
-/* It is over. */
-void trend_slice_close(struct trend_slice *slice);
+/* The slice is over, and nothing is added any more. Does no more than `*work` (trends.h), which is
+ * lessened. 0: it is closed; 1: not yet, call it again; -ENOMEM: the same. */
+int trend_slice_close(struct trend_slice *slice, size_t *work);
 
 static inline struct sl_slice trend_cell_term(const struct trend_cell *cell)
 {

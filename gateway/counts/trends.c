@@ -19,11 +19,11 @@
 enum {
     SLICES = 2 * TREND_PARTS,
     NONE = -1,
-    CLOSE_WORK = 4096, /* of closing a slice */
-    BEGIN_WORK = 1024, /* of beginning to survey */
-    PRINT_WORK = 1024, /* of those that are told */
-    UNION_WORK = 10,   /* of a union of users, */
-    MENTION_WORK = 3   /* and of each set in it */
+    CLOSE_POST_WORK = 64, /* of closing slices, with each post: it has a dozen terms, so what is
+                             over is closed sooner than as much has come again */
+    BEGIN_WORK = 1024,    /* of beginning to survey */
+    UNION_WORK = 10,      /* of a union of users, */
+    MENTION_WORK = 3      /* and of each set in it */
 };
 
 static_assert((int)TREND_PARTS <= (int)PEOPLE_SETS_MAX, "a union has all parts");
@@ -42,8 +42,7 @@ struct trends {
     struct trend_question question;
     enum trend_of of;
     uint64_t newest;       /* number of the slice since 1970 that is open; 0: none yet */
-    uint64_t over;         /* that of the one before, until it has been closed; else 0 */
-    unsigned posts_to_go;  /* until it is, unless something is told before */
+    uint64_t to_close;     /* those from this one on that are over are to be closed */
     struct survey *survey; /* of what is to be told; NULL: none has begun */
     struct trend_slice slices[SLICES]; /* by number */
 };
@@ -78,23 +77,25 @@ static struct trend_slice *slice_of(struct trends *trends, uint64_t number)
     return &trends->slices[number % SLICES];
 }
 
-static void close_over(struct trends *trends)
-{
-    if (trends->over)
-        trend_slice_close(slice_of(trends, trends->over));
-    trends->over = 0;
-}
-
-/* Kinds that are counted together close their slices with one post after the other: it takes half a
- * millisecond. */
 static void advance(struct trends *trends, uint64_t number)
 {
-    close_over(trends);
-    trends->over = trends->newest;
-    trends->posts_to_go = trends->of;
     for (uint64_t i = 1; i <= SLICES && trends->newest + i <= number; i++)
         trend_slice_done(slice_of(trends, trends->newest + i));
     trends->newest = number;
+    if (trends->to_close + SLICES <= number)
+        trends->to_close = number - SLICES + 1;
+}
+
+/* 0: all that are over are closed; 1: not yet; -ENOMEM. */
+static int close_over(struct trends *trends, size_t *work)
+{
+    int r = 0;
+
+    while (trends->to_close < trends->newest && r == 0) {
+        r = trend_slice_close(slice_of(trends, trends->to_close), work);
+        trends->to_close += r == 0;
+    }
+    return r;
 }
 
 static uint64_t number_of(const struct trends *trends, uint64_t id)
@@ -127,13 +128,14 @@ int trends_add(struct trends *trends, const struct event *post, const struct sl_
     uint64_t number = number_of(trends, post->id), user = distinct_hash(post->view.user);
     struct trend_slice *slice = slice_of(trends, number);
     char room[TREND_TERM_BYTES];
+    size_t work = CLOSE_POST_WORK;
     struct sl_term term;
 
     assert(!trends->survey);
     if (number > trends->newest)
         advance(trends, number);
-    else if (trends->over && trends->posts_to_go-- == 0)
-        close_over(trends);
+    if (close_over(trends, &work) < 0)
+        return -ENOMEM;
     slice->posts++;
     for (size_t at = 0; sl_words_next_term(words, (enum sl_term_kind)trends->of, &at, &term);) {
         struct sl_slice text = whole(&term, room);
@@ -212,7 +214,7 @@ static struct term *add(struct survey *survey, const struct trend_cell *cell)
 static void note(struct survey *survey, struct term *term, const struct trend_slice *slice,
                  const struct trend_cell *cell, int32_t part)
 {
-    uint64_t users = slice->order ? people_count(&cell->people) : cell->users;
+    uint64_t users = cell->users;
     uint64_t *most = part == NONE ? &term->before_most : &term->users_most;
     uint64_t *least = part == NONE ? &term->before_least : &term->users_least;
 
@@ -226,10 +228,12 @@ static void note(struct survey *survey, struct term *term, const struct trend_sl
 }
 
 static void note_cell(struct survey *survey, const struct trend_slice *slice,
-                      const struct trend_cell *cell, int32_t part)
+                      struct trend_cell *cell, int32_t part)
 {
     struct term *term = find(survey, cell);
 
+    if (slice->order) /* it is open */
+        cell->users = (uint32_t)people_count(&cell->people);
     if (!term && part != NONE)
         term = add(survey, cell);
     if (term)
@@ -418,13 +422,13 @@ int trends_survey(struct trends *trends, uint64_t end_ms, size_t *work)
 {
     uint64_t last = trend_slices_until(&trends->question, end_ms) - 1;
     struct survey *survey = trends->survey;
+    int r;
 
     if (!survey && last > trends->newest)
         advance(trends, last);
-    if (trends->over) {
-        close_over(trends);
-        spend(work, CLOSE_WORK);
-    }
+    r = close_over(trends, work);
+    if (r != 0)
+        return r;
     if (*work == 0)
         return 1;
     if (!survey) {
@@ -474,7 +478,7 @@ static void print_past(const struct survey *survey, const struct term *term, str
         const struct mention *mention = &survey->mentions[i];
 
         if (mention->part != NONE)
-            past[mention->part] = people_count(&mention->cell->people);
+            past[mention->part] = mention->cell->users;
     }
     for (size_t i = 0; i < TREND_PARTS; i++) {
         buffer_append_str(json, i ? "," : ",\"past\":[");

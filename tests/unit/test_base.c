@@ -14,6 +14,7 @@
 #include "base/hash_map.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "base/pool.h"
 #include "base/sequence_lock.h"
 #include "base/shared_memory.h"
 #include "base/stable_hash.h"
@@ -177,6 +178,34 @@ static void test_list_walk_may_remove_and_move_what_it_stands_on(void **state)
     }
     assert_int_equal(names_of(&list), 0);
     assert_int_equal(names_of(&other), 24);
+}
+
+/* Each is filled with what no other has. */
+static void test_pool_blocks_are_apart_and_used_again(void **state)
+{
+    unsigned char *blocks[2000];
+    struct pool pool = {0};
+    void *given_back;
+
+    (void)state;
+    for (unsigned i = 0; i < 2000; i++) {
+        blocks[i] = pool_alloc(&pool, 1 + i % POOL_MAX);
+        assert_true(blocks[i] && (uintptr_t)blocks[i] % 8 == 0);
+        memset(blocks[i], (int)(i % 251), 1 + i % POOL_MAX);
+    }
+    for (unsigned i = 0; i < 2000; i++)
+        for (unsigned at = 0; at < 1 + i % POOL_MAX; at++)
+            assert_int_equal(blocks[i][at], i % 251);
+    given_back = pool_alloc(&pool, 100);
+    pool_free(&pool, given_back, 100);
+    assert_ptr_not_equal(pool_alloc(&pool, 200), given_back);
+    assert_ptr_equal(pool_alloc(&pool, 65), given_back);
+    mem_fail_after(0);
+    while (pool_alloc(&pool, POOL_MAX))
+        continue;
+    mem_fail_never();
+    assert_non_null(pool_alloc(&pool, POOL_MAX));
+    pool_done(&pool);
 }
 
 static void test_rfc3339_is_written_and_read(void **state)
@@ -574,6 +603,7 @@ int main(void)
         cmocka_unit_test(test_utf8_is_cut_between_code_points),
         cmocka_unit_test(test_list_keeps_its_order),
         cmocka_unit_test(test_list_walk_may_remove_and_move_what_it_stands_on),
+        cmocka_unit_test(test_pool_blocks_are_apart_and_used_again),
         cmocka_unit_test(test_rfc3339_is_written_and_read),
         cmocka_unit_test(test_dates_are_those_of_the_calendar),
         cmocka_unit_test(test_no_date_is_longer_than_its_room),
