@@ -2,12 +2,11 @@
  *
  *     archive [--posts N] [--users N] [--server PID] URL...
  *
- * For each URL, which names no archive yet: stores N posts of 400 bytes in batches as a worker does
- * (100 of one user, who is another one each time), reads pages of 20 posts, the newest and far
- * back, finds 20 and 1 by id, and erases one by one. All of it one after the other on one
- * connection; so these are times of a call. Prints a row for each operation, and how many times
- * longer it took than with the first URL. CPU is that of this process, and of the one that
- * --server names. */
+ * For each URL of a new archive: stores N posts of 400 bytes in batches, as a worker does (100 of
+ * one user, each batch of another user), reads pages of 20 posts, the newest and far back, finds 20
+ * posts and 1 by id, and erases one by one. All of it is done sequentially on one connection, so
+ * these are times of a call. Prints a row for each operation, and the ratio to the time with the
+ * first URL. CPU is that of this process and of the one named by --server. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -25,7 +24,7 @@ enum { BATCH = 100, PAGE = 20, TIMES = 500, JSON_BYTES = 400, OPERATIONS = 6 };
 struct bench {
     struct sl_archive *archive;
     uint64_t posts, users, seed;
-    clockid_t server; /* its CPU time */
+    clockid_t server; /* CPU time of the server */
     bool has_server;
     char json[JSON_BYTES];
     struct failure failure;
@@ -37,7 +36,8 @@ static void must(struct bench *bench, int r, const char *what)
         measure_fail(what, bench->failure.text);
 }
 
-/* Post n is of user n / BATCH % users: a user's posts lie apart, as when all post now and then. */
+/* Post n is of user n / BATCH % users: a user's posts are not stored together, as when users post
+ * occasionally. */
 static uint64_t user_of(const struct bench *bench, uint64_t post)
 {
     return 4096 * (1 + post / BATCH % bench->users);
@@ -81,7 +81,7 @@ static void list_newest(struct bench *bench, uint64_t i)
     list(bench, user_of(bench, any(bench, bench->posts)), 0);
 }
 
-/* Behind the middle of what there is. */
+/* From the second half of the list. */
 static void list_deep(struct bench *bench, uint64_t i)
 {
     (void)i;

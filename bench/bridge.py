@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""What brings the posts of a Redis channel to a server that does not read Redis; its CPU counts for nobody.
+"""Passes the posts of a Redis channel to a server that does not read Redis; its CPU time is not counted.
 
     bench/bridge.py REDIS-PORT CHANNEL nats|pushpin PORT
 
-NATS gets them on the subject posts, or, those with a keyword, on one named so; Pushpin by its publish request, on the
-channel posts, as lines of an HTTP stream."""
+NATS gets them on the subject posts, or, if they have a keyword, on a subject of that name; Pushpin by its publish
+request, on the channel posts, as lines of an HTTP stream."""
 
 import http.client
 import json

@@ -1,18 +1,18 @@
-/* bench/broadcaster.c - what does a delivery cost at the least?
+/* bench/broadcaster.c - what does a delivery cost at least?
  *
- * The least program that subscribes to a channel of Redis and sends what comes to every client as
- * WebSocket, NDJSON or SSE, plain or over TLS: no tokens, no filters but one word, no bounds, and
- * no mercy with wrong input. What sluiced costs is divided by what this costs; with no posts at
- * all and --certificate it is what OpenSSL itself takes for an idle connection.
+ * A minimal program that subscribes to a channel of Redis and sends each message to every client as
+ * WebSocket, NDJSON or SSE, plain or over TLS: without tokens, filters (except for one word),
+ * limits, or checks of its input. The costs of sluiced are divided by those of this program;
+ * without posts and with --certificate it shows what OpenSSL itself needs for an idle connection.
  *
- * Framed posts lie one behind the other in a ring whose memory is mapped twice, so that all that a
- * client has not had yet is one piece, and goes out by one send(). With --coalesce that happens
- * once a turn of the loop, with --tick so many milliseconds after the first post, otherwise after
- * each. Over TLS each client's piece is encrypted for it alone, in records of up to 16 KiB.
+ * Framed posts are stored one after the other in a ring whose memory is mapped twice, so that all
+ * that a client has not received yet is contiguous and is sent with one send(). With --coalesce
+ * that happens once per turn of the loop, with --tick that many milliseconds after the first post,
+ * otherwise after each post. Over TLS, data is encrypted for each client separately, in records of
+ * up to 16 KiB.
  *
- * With --words a client has ?track=WORD, and gets the posts whose text has this word between
- * spaces: one lookup a word in a table, and a send() for each client found.
- */
+ * With --words a client passes ?track=WORD, and gets the posts whose text has this word between
+ * spaces: one lookup in a table for each word, and a send() for each client found. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
@@ -35,9 +35,9 @@
 
 enum {
     RING = 64 << 20,
-    BEHIND = RING - (1 << 20), /* who is further behind has lost posts */
+    BEHIND = RING - (1 << 20), /* clients that are further behind have lost posts */
     INPUT = 4 << 20,
-    ACCEPTS = 64, /* in a turn */
+    ACCEPTS = 64, /* per turn */
     BUCKETS = 1 << 16,
     RECORD = 16384
 };
@@ -46,7 +46,7 @@ enum format { FORMAT_WS, FORMAT_NDJSON, FORMAT_SSE };
 
 struct client {
     int fd;
-    uint32_t index; /* among all */
+    uint32_t index; /* of all clients */
     SSL *ssl;
     uint64_t cursor;     /* in the stream of frames */
     struct client *next; /* with a word of the same bucket */
@@ -122,7 +122,7 @@ static void watch_writable(struct client *client, bool is_blocked)
     epoll_ctl(server.epoll, EPOLL_CTL_MOD, client->fd, &event);
 }
 
-/* As send() and recv() of a non-blocking socket. */
+/* The results are those of send() and recv() on a non-blocking socket. */
 static ssize_t tls_result(struct client *client, int r)
 {
     int error = r > 0 ? SSL_ERROR_NONE : SSL_get_error(client->ssl, r);
@@ -315,7 +315,7 @@ static void on_accept(void)
     }
 }
 
-/* What RFC 6455 wants to see of the key. */
+/* Computes Sec-WebSocket-Accept from the key (RFC 6455). */
 static void accept_key(const char *key, char out[32])
 {
     char text[64];
@@ -360,7 +360,7 @@ static void answer(struct client *client, const char *request)
         close_client(client);
 }
 
-/* A request comes whole, in one piece; whatever comes after it is the end. */
+/* A request must arrive whole, in one piece; if anything comes after it, the client is closed. */
 static void on_client(struct client *client, uint32_t events)
 {
     char room[8192];

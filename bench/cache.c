@@ -1,12 +1,12 @@
-/* cache.c - what does a cache take off Redis?
+/* cache.c - how much work does a cache save Redis?
  *
  *     cache --redis URL --cache URL --archive URL [--bytes N]
  *
- * Makes a database in an empty Redis: authors who post N bytes (280), a reader who follows them, an
- * author whose posts are in the archive. Each read is done some hundred times in three ways, in
- * turn: without the cache, with one that has everything, with one that has nothing. Prints a row of
- * a table each: CPU time of Redis and commands (its own counts, INFO), and how long the reader
- * waits, the median; both in microseconds. */
+ * Creates a database in an empty Redis: authors who post N bytes (280), a reader who follows them,
+ * and an author whose posts are in the archive. Each read is done some hundred times in three ways,
+ * alternately: without a cache, with one that has everything, with one that has nothing. Prints a
+ * table row for each: CPU time of Redis and commands (its own counts, INFO), and the median time
+ * that the reader waits; times are in microseconds. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -37,14 +37,14 @@ enum way { WITHOUT, FULL, EMPTY, WAYS };
 
 struct bench {
     struct database database;
-    struct sl_cache *cache, *empty; /* the second is another database's */
+    struct sl_cache *cache, *empty; /* the second is for another database */
     struct sl_archive *archive;
     const char *archive_url;
     uint64_t authors[AUTHORS], reader, collector;
-    uint64_t posts[POSTS], old[OLD]; /* the collector's are archived */
+    uint64_t posts[POSTS], old[OLD]; /* those of the collector are archived */
     char *text;
     size_t bytes;
-    struct buffer json; /* of what was read last */
+    struct buffer json; /* of the last read */
 };
 
 /* ---- reading ---- */
@@ -74,7 +74,7 @@ static void run_calls(struct bench *bench, struct sl_shard_calls *calls, int bui
     database_run_many(&bench->database, calls->calls, 1, ret_reply);
 }
 
-/* Posts that Redis has not, as one who has the archive reads them. */
+/* Reads posts that are not in Redis like a reader with an archive. */
 static void find_old(struct bench *bench, enum way way, const uint64_t *ids, size_t count)
 {
     struct database *database = &bench->database;
@@ -133,7 +133,7 @@ static void find_posts(struct bench *bench, enum way way, const uint64_t *ids, s
         find_old(bench, way, missing, missing_count);
 }
 
-/* What of a page's rows is bare, is made whole. */
+/* Completes those rows of a page that have only ids. */
 static void complete(struct bench *bench, enum way way, const struct sl_post_row *rows,
                      size_t count)
 {
@@ -348,7 +348,7 @@ struct cost {
     double cpu_us, commands, median_us;
 };
 
-/* In turns of so many reads, so that all three ways see the same machine. */
+/* The ways alternate after this many reads, so that all three see the same state of the machine. */
 enum { TURN = 50 };
 
 static void measure(struct bench *bench, const struct reading *reading)
@@ -357,7 +357,7 @@ static void measure(struct bench *bench, const struct reading *reading)
     struct cost costs[WAYS] = {{0}};
 
     for (enum way way = 0; way < WAYS; way++) {
-        reading->read(bench, way); /* scripts are known, and the cache is full */
+        reading->read(bench, way); /* now scripts are loaded and the cache is full */
         reading->read(bench, way);
     }
     for (size_t turn = 0; turn < WAYS * (TIMES / TURN); turn++) {
@@ -429,7 +429,7 @@ static int build_follow(void *context, struct sl_call *call, size_t i)
                           &bench->database.failure);
 }
 
-/* The collector's posts are many, and one more has the worker move all but the newest. */
+/* The collector has many posts; with one more, the worker moves all but the newest. */
 static void make_old(struct bench *bench)
 {
     const struct sl_worker_options options = {

@@ -2,10 +2,10 @@
  *
  *     catch_up [-e EVENTS] [-c CLIENTS] [SHARDS]...
  *
- * The logs are arrays, and follow each other event by event: the next is always another shard's,
- * which is the worst case of merging them. CLIENTS come, one behind the other, with a cursor before
- * the first event, and take all EVENTS. A row of the table for each number of SHARDS: the CPU time
- * of an event that one client gets, batches decoded by the first client included. For instructions:
+ * The logs are arrays, and their events alternate: the next event is always of another shard, which
+ * is the worst case for merging them. CLIENTS come one after the other, with a cursor before the
+ * first event, and receive all EVENTS. Prints a row for each number of SHARDS: the CPU time per
+ * event and client, including the batches that the first client decodes. For instructions:
  *
  *     valgrind --tool=callgrind --toggle-collect=catcher_read catch_up 64 */
 #include <inttypes.h>
@@ -102,7 +102,7 @@ static void answer_all(void)
     }
 }
 
-/* --- a client that takes everything ----------------------------------------------------------- */
+/* --- a client that receives everything -------------------------------------------------------- */
 
 static void read_back(uv_loop_t *loop, struct deliver *deliver, struct sl_filter *filter,
                       size_t events)

@@ -1,9 +1,9 @@
-/* client_socket.c - a socket of loopback, from one of 16 source addresses, with OpenSSL where asked
- * for.
+/* client_socket.c - a socket on loopback, from one of 16 source addresses, with OpenSSL if
+ * requested.
  *
- * So many addresses give room for more connections than one has ports. Sockets are reset when they
- * are closed, so that none stays in TIME_WAIT. Certificates are not checked and sessions not
- * resumed: what is measured is the server. */
+ * With so many addresses there can be more connections than one address has ports. Sockets are
+ * reset when they are closed, so that none stays in TIME_WAIT. Certificates are not checked and
+ * sessions not resumed: it is the server that is measured. */
 #include "bench/client_socket.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 #include "bench/measure.h"
 
-enum { SOURCES = 16 /* addresses 127.0.0.1 and on */ };
+enum { SOURCES = 16 /* addresses from 127.0.0.1 */ };
 
 static SSL_CTX *tls_context(void)
 {
@@ -62,7 +62,7 @@ void client_socket_open(struct client_socket *ret_socket, uint16_t port, uint64_
     }
 }
 
-/* What recv() and send() would have returned. */
+/* The results are those of recv() and send(). */
 static ssize_t tls_result(struct client_socket *socket, int r)
 {
     if (r > 0)
@@ -96,7 +96,8 @@ int client_socket_connect(struct client_socket *socket)
     return errno == EAGAIN ? 0 : -1;
 }
 
-/* All that has come: what is left in OpenSSL would not make the descriptor readable. */
+/* Reads everything that has arrived: data buffered in OpenSSL does not make the descriptor
+ * readable. */
 static ssize_t tls_read(struct client_socket *socket, char *room, size_t size)
 {
     size_t have = 0;

@@ -14,16 +14,16 @@ struct client_socket {
     struct ssl_st *ssl; /* NULL: plain */
 };
 
-/* Starts to connect; the program ends when that is not possible. `number` chooses one of several
- * source addresses, so that ports do not run out. */
+/* Starts to connect; ends the program if that is impossible. `number` chooses one of several source
+ * addresses, so that ports do not run out. */
 void client_socket_open(struct client_socket *socket, uint16_t port, uint64_t number, bool is_tls);
 
-/* After the descriptor became writable, then, with TLS, whenever it is readable.
- * 1: connected, the handshake included; 0: not yet; -1: refused, errno says why. */
+/* Call it when the descriptor has become writable, then, with TLS, whenever it is readable. 1:
+ * connected, including the handshake; 0: not yet; -1: refused, see errno. */
 int client_socket_connect(struct client_socket *socket);
 
 ssize_t client_socket_read(struct client_socket *socket, void *room, size_t size);
 ssize_t client_socket_send(struct client_socket *socket, const void *bytes, size_t size);
 
-/* Resets the connection: no TIME_WAIT, as tens of thousands come and go. */
+/* Resets the connection: tens of thousands of sockets must not stay in TIME_WAIT. */
 void client_socket_close(struct client_socket *socket);

@@ -1,5 +1,5 @@
-/* bench/counting.c - what does counting cost beside matching alone, and how many bytes does it
- * save?
+/* bench/counting.c - what does counting cost compared with matching alone, and how many bytes does
+ * it save?
  *
  *     counting [-c CLIENTS] [-e EVENTS] [-r EVENTS_A_SECOND] [-b BUCKET_MS] [-o ROUNDS] [-w ROW]
  *              [-t 1]
@@ -17,7 +17,7 @@
  *
  *     counting -c 1 -r 100 -b 1000
  *
- * tells what a second of counts has in bytes, where a client would be sent 75 posts. */
+ * shows how many bytes the counts of a second take, where a client would be sent 75 posts. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,7 +87,7 @@ static void subscribe(struct deliver *deliver, struct client *client, size_t num
 
 /* --- events ----------------------------------------------------------------------------------- */
 
-/* Those of before are let go of, with what was kept with them. */
+/* Frees the previous ones, with what is stored with them. */
 static void decode_all(void)
 {
     uint64_t random = 1;

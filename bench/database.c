@@ -1,7 +1,7 @@
-/* database.c - a connection that blocks, users by the thousand, tasks until none is left.
+/* database.c - a blocking connection, users by the thousand, running tasks until none is left.
  *
- * Calls go out as pipelines of a bounded number; what fails ends the program with the sentence of
- * the failure. Counts come from INFO of Redis itself, less what looking at them took. */
+ * Calls are sent in pipelines of limited length; an error ends the program with its message. Counts
+ * are those of INFO, without the commands of this program that only observe. */
 #include "bench/database.h"
 
 #include <getopt.h>
@@ -226,7 +226,7 @@ void database_work(struct database *database)
     sl_worker_free(worker);
 }
 
-/* ---- looking on ---- */
+/* ---- observing ---- */
 
 static redisReply *look(struct database *database, const char *command, const char *argument)
 {
@@ -269,7 +269,7 @@ static uint64_t calls_of(const char *stats, const char *command)
     return found ? strtoull(found + strlen(label), NULL, 10) : 0;
 }
 
-/* A command is counted when it has ended: INFO does not count itself. */
+/* A command is counted when it has ended, so INFO does not count itself. */
 struct database_counts database_counts(struct database *database)
 {
     struct database_counts counts = {.commands = 0 - database->watched};

@@ -1,10 +1,9 @@
 /* bench/fanout.c - what does one delivery cost a server, and does everything arrive?
  *
  * Opens many streams on one server, publishes numbered posts, checks that every client gets exactly
- * the posts that are its own, in order and none twice, and prints one line of JSON: counts,
- * latencies, the CPU time of the server's processes and their memory. Nothing in it knows Sluice
- * but the shape of a post, so that other servers can be held against it. bench/performance runs it.
- */
+ * its own posts, in order and none twice, and prints one line of JSON: counts, latencies, the CPU
+ * time of the server's processes and their memory. Except for the format of a post nothing in it is
+ * specific to Sluice, so that other servers can be compared. bench/performance runs it. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
@@ -18,15 +17,15 @@
 #include "bench/measure.h"
 
 enum {
-    QUIET_MS = 5000, /* nothing came for so long: nothing will */
-    LINGER_MS = 250, /* after the last post: for what should not come */
+    QUIET_MS = 5000, /* if nothing has come for so long, nothing will */
+    LINGER_MS = 250, /* after the last post: wait for what should not come */
     STILL_MS = 500   /* between the last handshake and the first post */
 };
 
 static struct options options;
 static const struct client_counts *counts;
 static _Atomic int is_over;
-static uint64_t opened_bytes; /* read before the first post */
+static uint64_t opened_bytes; /* when the first post was sent */
 
 static void publish_all(uint64_t expected)
 {
@@ -139,7 +138,8 @@ static int run(void)
     printf(", \"pss_after_per_client\": %.0f",
            per((double)process_pss_bytes(&tree) - (double)begun_pss, options.clients.count));
     printf(", \"open_s\": %.3f, \"all_s\": %.3f, \"pss_per_client\": %.0f", (double)opened_ns / 1e9,
-           (double)(counts->last_ns - began_ns) / 1e9, per((double)(int64_t)pss, options.clients.count));
+           (double)(counts->last_ns - began_ns) / 1e9,
+           per((double)(int64_t)pss, options.clients.count));
     if (options.idle_s)
         printf(", \"idle_cpu_percent\": %.3f",
                (double)(idle_to.all_ns - idle_from.all_ns) / 1e7 / options.idle_s);

@@ -1,10 +1,10 @@
 /* fanout_clients.c - all clients in one epoll, each a small state machine: connect, TLS, request,
  * stream.
  *
- * Everything is read into one room; only what is left of an incomplete message is kept with its
- * client. The time of a message is the clock after the read that brought it. Posts that are
- * missing, repeated, another's or unreadable are counted and do not end anything: whoever reads the
- * figures sees them. */
+ * Everything is read into one buffer; only the rest of an incomplete message is stored with its
+ * client. The time of a message is the clock after the read that returned it. Posts that are
+ * missing, repeated, of another client or unreadable are counted and do not end anything: they show
+ * in the result. */
 #include "bench/fanout_clients.h"
 
 #include <errno.h>
@@ -26,8 +26,8 @@ struct client {
     uint32_t number;
     enum client_state state;
     struct wire wire;
-    uint64_t expected; /* number of the post that must come next */
-    char *kept;        /* bytes not used up yet */
+    uint64_t expected; /* number of the next post */
+    char *kept;        /* bytes not parsed yet */
     size_t kept_size, kept_capacity;
 };
 
@@ -123,7 +123,7 @@ static void close_client(struct client *client, const char *why)
     client->state = CLIENT_CLOSED;
 }
 
-/* Replaces the one %d of a path. */
+/* Replaces the single %d of a path. */
 static void print_numbered(char *out, size_t size, const char *format, uint64_t number)
 {
     const char *hole = strstr(format, "%d");
@@ -139,7 +139,7 @@ static uint64_t keyword_or_number(const struct client *client)
     return pool.publish->keywords ? client->number % pool.publish->keywords : client->number;
 }
 
-/* One frame of text, with a mask of zeroes. */
+/* Sends one text frame, with a mask of zeros. */
 static bool say_hello(struct client *client)
 {
     char text[1024], frame[8 + sizeof(text)] = {(char)0x81, (char)(0x80 | 126)};
@@ -203,7 +203,7 @@ static void start_client(struct client *client)
         measure_fail("epoll_ctl", NULL);
 }
 
-/* Writable: the connection stands. From then on only what comes is of interest. */
+/* Writable: connected. From then on only input matters. */
 static void on_connecting(struct client *client, uint32_t events)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = client};
@@ -231,7 +231,7 @@ static void churn(struct client *client)
     }
 }
 
-/* The size of the head, 0: not all there, or -1: closed, refused or counted and done. */
+/* Returns the size of the head; 0: incomplete; -1: closed, refused, or counted and done. */
 static ptrdiff_t take_head(struct client *client, char *bytes, size_t size)
 {
     const char *wanted =
@@ -281,8 +281,8 @@ static void keep(struct client *client, const char *bytes, size_t size)
     client->kept_size = size;
 }
 
-/* `kept` bytes of `bytes` are without their chunked coding, and inflated, already; `fresh` are as
- * they came. */
+/* `kept` bytes of `bytes` have been dechunked and inflated already; `fresh` bytes are as
+ * received. */
 static void on_stream(struct client *client, char *bytes, size_t kept, size_t fresh)
 {
     struct wire_reader reader = {on_message, on_answer, client};

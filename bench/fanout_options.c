@@ -1,7 +1,7 @@
 /* fanout_options.c - getopt_long(3) into the settings of clients and publisher.
  *
- * A command that leaves out what a measurement needs gets the usage, so that no figure comes of a
- * mistyped one. */
+ * A command without a required option prints the usage, so that a mistyped command gives no
+ * figures. */
 #include "bench/fanout_options.h"
 
 #include <getopt.h>

@@ -9,10 +9,10 @@
 struct options {
     struct client_settings clients;
     struct publish_settings publish;
-    bool from_log; /* the posts have been published; the path says since when */
+    bool from_log; /* posts are already published; the path says from where */
     unsigned idle_s, max_s;
     pid_t server;
 };
 
-/* Ends the program with the usage when something is wrong. */
+/* Ends the program with the usage if an option is wrong or missing. */
 void options_read(struct options *ret_options, int argc, char **argv);

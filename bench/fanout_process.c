@@ -1,7 +1,7 @@
 /* fanout_process.c - a process and its descendants in /proc: CPU time by thread, memory by share.
  *
  * Nanoseconds come from the scheduler's own count, user and system time from ticks of 10 ms. Memory
- * is the proportional share (PSS), so that pages which workers share are counted once. */
+ * is the proportional set size (PSS), so that pages shared by workers are counted once. */
 #include "bench/fanout_process.h"
 
 #include <ctype.h>

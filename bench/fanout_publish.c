@@ -1,9 +1,10 @@
-/* fanout_publish.c - a thread that sends posts at a pace, or as fast as a window of unread ones
- * allows.
+/* fanout_publish.c - a thread that sends posts at a given rate, or as fast as a window of
+ * undelivered ones allows.
  *
- * To Redis it is PUBLISH, in batches where there is no pace, to an HTTP server a POST each,
- * answered before the next. Each post has the clock of its making in its text. When each is due is
- * counted from the beginning, so that a pause of the machine does not lower the rate. */
+ * Redis gets them by PUBLISH, in batches if there is no rate; an HTTP server by one POST each,
+ * which is answered before the next. Each post has the time of its creation in its text. The time
+ * at which a post is due is computed from the beginning, so that a pause of the machine does not
+ * lower the rate. */
 #include "bench/fanout_publish.h"
 
 #include <arpa/inet.h>
@@ -107,7 +108,7 @@ static void flush(struct publisher *publisher)
     publisher->output_size = publisher->batched = 0;
 }
 
-/* Redis answers each PUBLISH with a number that nobody needs. */
+/* Redis answers each PUBLISH with a number that is not needed. */
 static void drain_replies(struct publisher *publisher)
 {
     char room[16384];
@@ -162,7 +163,7 @@ static void read_texts(struct publisher *publisher, const char *name)
         measure_fail(name, NULL);
 }
 
-/* As the social core publishes it: 100 posts a second by 2,000 users. */
+/* Like the social core publishes it: 100 posts a second by 2,000 users. */
 static size_t print_real_post(const struct publisher *publisher, uint64_t number, char *post)
 {
     uint64_t id = UINT64_C(114894979948544) + number * 41234, user = number * 2654435761u % 2000;
@@ -176,7 +177,7 @@ static size_t print_real_post(const struct publisher *publisher, uint64_t number
         "{\"id\":\"%" PRIu64 "\",\"type\":\"post\",\"at\":\"%s\",\"post\":{\"id\":\"%" PRIu64
         "\",\"user\":{\"id\":\"%" PRIu64 "\",\"login\":\"user%" PRIu64 "\",\"name\":\"User %" PRIu64
         "\"},\"text\":\"none %" PRIu64 " %" PRIu64 " %s\",\"lang\":\"en\",\"created_at\":\"%s\","
-                                                   "\"source\":\"bench\",\"audience\":\"public\"}}",
+        "\"source\":\"bench\",\"audience\":\"public\"}}",
         id, when, id, UINT64_C(114894826770441) + user * 977, user, user, measure_now_ns(), number,
         publisher->texts[number % publisher->text_count], when);
 }
@@ -262,7 +263,7 @@ static void put(struct publisher *publisher, uint64_t number)
     publisher->batched++;
 }
 
-/* --- pace --- */
+/* --- rate --- */
 
 static void wait_until(uint64_t due_ns)
 {
@@ -315,7 +316,7 @@ void *publish_run(void *argument)
             read_http_answer(&publisher);
     }
     flush(&publisher);
-    if (settings->redis) { /* closing over unread answers could reset what was sent */
+    if (settings->redis) { /* closing with unread answers could reset what was sent */
         shutdown(publisher.fd, SHUT_WR);
         while (recv(publisher.fd, publisher.output, publisher.output_capacity, 0) > 0) {
         }

@@ -1,8 +1,7 @@
-/* fanout_wire.c - takes chunks, WebSocket frames, lines and events apart, in place and without
- * copies.
+/* fanout_wire.c - parses chunks, WebSocket frames, lines and events, in place and without copies.
  *
  * Only what servers send is understood, and nothing is checked that a measurement does not need: a
- * stream that makes no sense ends it. Pings are answered at once, or a server would hang up. */
+ * malformed stream ends it. Pings are answered at once, otherwise a server would disconnect. */
 #include "bench/fanout_wire.h"
 
 #include <ctype.h>
@@ -56,12 +55,12 @@ size_t wire_dechunk(struct wire *wire, char *bytes, size_t size, bool *ret_ended
     return kept;
 }
 
-/* --- what is compressed --- */
+/* --- decompression --- */
 
 static struct {
     char *bytes;
     size_t size, capacity;
-} inflated; /* by whichever wire is being read */
+} inflated; /* of the wire that is being read */
 
 enum { INFLATE_STEP = 64 << 10, GZIP_WINDOW_BITS = 16 + 15, RAW_WINDOW_BITS = -15 };
 
@@ -121,7 +120,7 @@ char *wire_inflate(struct wire *wire, const char *bytes, size_t kept, size_t siz
     return inflated.bytes;
 }
 
-/* The tail is what the sender has cut off. */
+/* The tail is what the sender has removed. */
 static bool take_deflated(struct wire *wire, const char *payload, size_t size,
                           const struct wire_reader *reader)
 {
@@ -160,7 +159,7 @@ static void answer_nats(const struct wire_reader *reader)
     reader->answer(reader->owner, frame, sizeof(frame));
 }
 
-/* The protocol of NATS: lines, of which those that are JSON are what somebody published. */
+/* The protocol of NATS: lines; those that are JSON were published. */
 static void take_nats(const char *bytes, size_t size, const struct wire_reader *reader)
 {
     const char *end;
@@ -207,7 +206,7 @@ static ptrdiff_t take_frames(struct wire *wire, char *bytes, size_t size,
             pong(reader, bytes + at + head, payload);
             break;
         default:
-            return -1; /* a close, or what nobody sends here */
+            return -1; /* a close, or an opcode that no server sends here */
         }
         at += head + payload;
     }
@@ -223,7 +222,7 @@ static bool is_number(const char *line, size_t size)
     return size > 0;
 }
 
-/* `line` is without its end, `whole` with it. false: it makes no sense. */
+/* `line` is without its terminator, `whole` with it. false: malformed. */
 static bool take_line(struct wire *wire, const char *line, size_t size, size_t whole,
                       const struct wire_reader *reader)
 {

@@ -4,22 +4,22 @@
  *     filter_match [-r ROUNDS] [-l LOADS] -s COUNT | -b COUNT | -p COUNT
  *     filter_match [-r ROUNDS] [-l LOADS] -w COUNT | -n COUNT EVENTS.jsonl
  *
- * FILTERS and EVENTS are what make_load.py makes. A row of the table for each COUNT
- * of filters: the median over the rounds of the time per event, for reading the words, for the
- * match and for both, and that of the first round, in which the index still learns what is rare;
- * what was looked at (in the first and the last round) and found; the memory of the index per
- * filter; the time to add one (parsing included, JSON not), on average and at worst, and to remove
- * one. Filters that are refused (make_load.py makes some phrases too long) are left out.
+ * FILTERS and EVENTS are made by make_load.py. Prints a row for each COUNT of filters: the median
+ * over the rounds of the time per event, for reading the words, for the match and for both, and
+ * that of the first round, in which the index still learns what is rare; what was looked at (in the
+ * first and the last round) and found; the memory of the index per filter; the time to add one
+ * (including parsing, but not JSON), on average and at worst, and to remove one. Filters that are
+ * refused (make_load.py makes some phrases too long) are left out.
  *
  * -s: memory and times of COUNT different filters that track one word.
- * -b: COUNT small boxes around the world, stabbed with points where people live.
- * -p: COUNT polygons in their place, of 3 to 100 points.
- * -w: COUNT different rules of two words that stand near each other in some event: both, anywhere.
- * -n: the same words near each other: "..."~3.
+ * -b: COUNT small boxes around the world, with points of populated places as events. -p: the same
+ * with COUNT polygons of 3 to 100 points.
+ * -w: COUNT different rules of two words that are near each other in some event, without a
+ * distance. -n: the same words near each other: "..."~3.
  *
- * Times are CPU times but for the worst addition: that is the longest of all, each taken as the
- * shortest of LOADS runs that do the same, so that it tells of our work and not of other programs'.
- * bench/filters counts the instructions of match_all(). */
+ * Times are CPU times, except for the worst addition: that is the longest of all additions, each
+ * taken as the shortest of LOADS runs that do the same, so that it does not depend on other
+ * programs. bench/filters counts the instructions of match_all(). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static void *check(void *memory)
     return memory;
 }
 
-/* One JSON document a line. */
+/* One JSON document per line. */
 struct documents {
     json_t **items;
     size_t count;
@@ -118,20 +118,20 @@ static struct sl_event_view event_of(const json_t *document)
 
 typedef struct sl_filter_text (*filter_text_fn)(const void *source, size_t number);
 
-/* Filters to be added: `text` gives the one of a number below `available`. */
+/* Filters to be added: `text` returns the one with a number below `available`. */
 struct supply {
     filter_text_fn text;
     const void *source;
     size_t available, wanted;
-    int loads; /* how often, to tell the worst addition */
+    int loads; /* how often they are added, to measure the worst addition */
 };
 
 struct loaded {
     struct sl_filter_index *index;
     uint32_t *subscriptions;
-    float *add_us; /* of each addition the shortest so far */
+    float *add_us; /* the shortest time so far of each addition */
     size_t count;
-    double average_add_us, worst_add_us, remove_us; /* each */
+    double average_add_us, worst_add_us, remove_us; /* per filter */
 };
 
 static void add(struct loaded *loaded, const struct sl_filter_text *text)
@@ -182,7 +182,7 @@ static struct loaded loaded_new(const struct supply *supply)
     return loaded;
 }
 
-/* Removes in another order than that of adding. */
+/* Removes filters in another order than they were added. */
 static void loaded_empty(struct loaded *loaded)
 {
     double start;
@@ -240,7 +240,7 @@ __attribute__((noinline)) static void match_first(struct sl_filter_index *index,
     match(index, events, words, matches);
 }
 
-/* A function of its own, so that callgrind can tell it from the first round. */
+/* A separate function, so that callgrind can distinguish it from the first round. */
 __attribute__((noinline)) static size_t match_all(struct sl_filter_index *index,
                                                   const struct events *events,
                                                   struct sl_words *words,
@@ -369,7 +369,7 @@ static void measure_files(char **argv, int argc, int rounds, int loads)
     unload(&filters);
 }
 
-/* Two words of an event's text, with one or two others between. */
+/* Pairs of words of an event's text, with one or two others between them. */
 struct pairs {
     const struct documents *posts;
     bool is_near;
@@ -394,7 +394,7 @@ static size_t split(struct sl_slice text, struct sl_slice words[static WORDS_OF_
     return count;
 }
 
-/* Refused, and so left out, is a post of few words. */
+/* A post of too few words is refused, and so left out. */
 static struct sl_filter_text pair_text(const void *source, size_t number)
 {
     struct pairs *pairs = (struct pairs *)source;

@@ -2,11 +2,11 @@
  *
  *     home_timeline --redis unix:///PATH [--shards N]
  *
- * Works in an empty Redis of its own, and leaves its data there. Readers who follow 20, 200 and
- * 2,000 authors, each with 20 posts, read a page of 20 pushed, pulled and hybrid (one author in
- * twenty is merged in): when nothing is kept of the timeline ("first"), and as everyday refresh.
- * Times of refreshes are medians; round trips and Redis commands (those inside of scripts too, from
- * INFO commandstats) are means of a read. */
+ * Needs an empty Redis, and leaves its data there. Readers who follow 20, 200 and 2,000 authors,
+ * each with 20 posts, read a page of 20 pushed, pulled and hybrid (one author in twenty is merged
+ * in): when nothing of the timeline is stored yet ("first"), and as an everyday refresh. Times of
+ * refreshes are medians; round trips and Redis commands (including those inside scripts, from INFO
+ * commandstats) are means per read. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,16 +21,16 @@ enum {
     AUTHORS = 2000,
     POSTS = 20,        /* of each author */
     MERGED_EVERY = 20, /* authors */
-    FANS = 8,          /* who follow those, and nobody else */
+    FANS = 8,          /* each follows those, and nobody else */
     READS = 200,
 };
 
 static struct database database;
 static uint64_t authors[AUTHORS];
 
-/* ---- what there is to read ---- */
+/* ---- data ---- */
 
-/* Whom somebody follows: one author in so many. */
+/* Follows one author in this many. */
 struct follows {
     uint64_t user;
     size_t every;
@@ -63,7 +63,7 @@ static int build_post(void *context, struct sl_call *call, size_t i)
 
 /* ---- reads ---- */
 
-/* A page of 20; returns the round trips. */
+/* Reads a page of 20; returns the number of round trips. */
 static unsigned read_home(uint64_t reader)
 {
     unsigned before = database.rounds;
@@ -89,7 +89,7 @@ static void measure_reads(const char *timeline, uint64_t reader, size_t followed
     first_rounds = read_home(reader);
     first_us = measure_now_us() - first_us;
     first_commands = commands_run() - before;
-    database_work(&database); /* the backfill that the first read has asked for */
+    database_work(&database); /* the backfill that the first read has requested */
     before = commands_run();
     for (size_t i = 0; i < READS; i++) {
         double began = measure_now_us();

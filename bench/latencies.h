@@ -1,4 +1,4 @@
-/* bench/latencies.h - a histogram of times, whose steps are 1/64 of the time itself. */
+/* bench/latencies.h - a histogram of times, with steps of 1/64 of the time. */
 #pragma once
 
 #include <stdint.h>
@@ -12,5 +12,5 @@ struct latencies {
 
 void latencies_add(struct latencies *latencies, uint64_t ns);
 
-/* Within which time was so large a share of them? To a step; 0 for none. */
+/* Returns the time within which this share of them was, rounded to a step; 0 if there are none. */
 double latencies_ms(const struct latencies *latencies, double share);

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """make_load.py --filters N --events M [--seed S] [--bytes B] [--selectivity low|mid] [--data DIR] --out DIR
 
-Writes DIR/filters.jsonl and DIR/events.jsonl for timing. Same arguments, same files. With --data (a
-folder of real posts, posts-*.jsonl, and topics, weibo-topics.txt) texts and topics are real; without
-it they come from textbase.py."""
+Writes DIR/filters.jsonl and DIR/events.jsonl for measuring. The same arguments give the same files. With --data (a
+folder of real posts, posts-*.jsonl, and topics, weibo-topics.txt) texts and topics are real; without it they come from
+textbase.py."""
 import argparse
 import json
 import os
@@ -28,7 +28,7 @@ mid = options.selectivity == 'mid'
 
 
 def read_texts():
-    """(language, text) of each post, and topics that people look for."""
+    """Returns (language, text) of each post, and topics that people search for."""
     if not options.data:
         topics = [t for l, t in textbase.SENTENCES if l.startswith('zh') or l == 'ja']
         return list(textbase.SENTENCES), topics
@@ -40,7 +40,7 @@ def read_texts():
 
 
 def read_vocabulary(texts):
-    """All words, the most frequent ones first."""
+    """Returns all words, the most frequent ones first."""
     counts = {}
     for _, text in texts:
         for word in re.findall(r"[^\W_]+", text.lower()):

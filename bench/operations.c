@@ -1,11 +1,12 @@
-/* operations.c - how many round trips and Redis commands is each operation of the social core?
+/* operations.c - how many round trips and Redis commands does each operation of the social core
+ * take?
  *
  *     operations --redis URL [--shards N]
  *
- * Makes a database in an empty Redis and does each operation some hundred times, one after the
- * other; what it leaves to tasks is run behind that, and counted by itself. Prints a row of a table
- * each. Commands are Redis's own count (INFO commandstats): those within a script, and the EVALSHA.
- */
+ * Creates a database in an empty Redis and does each operation some hundred times, one after the
+ * other; the tasks that it leaves are run afterwards and counted separately. Prints a table row for
+ * each. Commands are Redis's own count (INFO commandstats): those within a script, and the
+ * EVALSHA. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -29,10 +30,10 @@ struct user {
 
 struct bench {
     struct database database;
-    struct user near[TIMES], far[TIMES]; /* of the author's shard, and of others */
+    struct user near[TIMES], far[TIMES]; /* in the author's shard, and in others */
     size_t near_count, far_count;
     uint64_t author;
-    uint64_t posts[2 * TIMES]; /* the author's */
+    uint64_t posts[2 * TIMES]; /* of the author */
     struct user *partners;     /* of the operation: near or far */
 };
 
@@ -160,12 +161,12 @@ static void read_home(struct bench *bench, size_t i)
     database_read_home(&bench->database, bench->author, PAGE, NULL);
 }
 
-/* A row: either `build`, one call, or `act`, as many as it takes. */
+/* A row: either `build`, one call, or `act`, several calls. */
 static const struct operation {
     const char *name;
     build_fn build;
     void (*act)(struct bench *bench, size_t i);
-    bool has_partner; /* who may live in another shard */
+    bool has_partner; /* which may be in another shard */
 } operations[] = {
     {"create a user", build_create, NULL, false},
     {"post, two follow", build_post, NULL, false},
@@ -195,7 +196,7 @@ static void do_once(struct bench *bench, const struct operation *operation, size
         freeReplyObject(database_run(&bench->database, &call, operation->build(bench, &call, i)));
 }
 
-/* The first time teaches Redis the script, and is not counted. */
+/* The first call loads the script, and is not counted. */
 static void measure(struct bench *bench, const struct operation *operation, const char *where)
 {
     struct database *database = &bench->database;
@@ -247,7 +248,7 @@ static void keep(struct bench *bench, uint64_t id, const char *login)
     ++*count;
 }
 
-/* Enough partners of both kinds; the first two of them follow the author. */
+/* Creates enough partners of both kinds; the first two of them follow the author. */
 static void make_people(struct bench *bench)
 {
     struct sl_user author = {.login = SL_SLICE("author"), .name = SL_SLICE("author")};

@@ -1,6 +1,7 @@
-"""Servers that bench/performance holds beside this one, and that do not read Redis: NATS and Pushpin, Debian's packages.
+"""Servers that bench/performance compares with, and that do not read Redis: NATS and Pushpin, Debian's packages.
 
-bench/bridge.py brings them the posts. Both are started as their documents say, with bounds that let all clients in."""
+bench/bridge.py passes the posts to them. Both are started as their documentation says, with limits that admit all
+clients."""
 
 import http.server
 import re
@@ -15,7 +16,7 @@ BRIDGE = str(pathlib.Path(__file__).with_name("bridge.py"))
 
 
 class Bridged:
-    """`beside`: what has to end with it. The processes of `beside` are not the server's: their CPU does not count."""
+    """`beside`: processes to end with it. They do not belong to the server: their CPU does not count."""
 
     tls = False
 
@@ -25,7 +26,7 @@ class Bridged:
 
 
 class Nats(Bridged):
-    """Over WebSocket, as its browser clients speak; a keyword is a subject."""
+    """Over WebSocket, as its browser clients do; a keyword is a subject."""
 
     CONFIGURATION = """
 listen: "127.0.0.1:{publisher_port}"
@@ -54,7 +55,7 @@ websocket {{ listen: "127.0.0.1:{port}", no_tls: true }}
 
 
 class Origin(http.server.BaseHTTPRequestHandler):
-    """Whom Pushpin asks about a request: hold it open as a stream, and send it what comes on the channel."""
+    """Pushpin asks it about each request; it answers to hold it open as a stream of the channel."""
 
     protocol_version = "HTTP/1.1"
 
@@ -75,7 +76,7 @@ class Origins(socketserver.ThreadingMixIn, http.server.HTTPServer):
 
 
 class Pushpin(Bridged):
-    """Over HTTP streams. Its proxy talks to a zurl of its own, not to the one that Debian runs for all."""
+    """Over HTTP streams. Its proxy talks to its own zurl, not to the one that Debian runs for everybody."""
 
     def exists(self, bench):
         return shutil.which("pushpin") and shutil.which("zurl")

@@ -1,18 +1,18 @@
-/* posting.c - what does a post cost that very many follow?
+/* posting.c - what does a post cost that has very many followers?
  *
  *     posting --redis URL [--shards N] [--followers N] [--timeline push|pull|hybrid] [--posts N]
  *             [--workers N]
  *
- * Makes a database in an empty Redis: one author and so many followers, each of whom has read the
- * home timeline just now, so that posts are pushed to it. Then three questions:
+ * Creates a database in an empty Redis: one author and FOLLOWERS followers, each of whom has just
+ * read the home timeline, so that posts are pushed to it. Then three measurements:
  *
- *   alone     the author posts, no worker runs: how long until a post returns, how many a second
- *             one after the other, how many commands each is for Redis
- *   behind    a worker starts and does what those posts left: how long for each
- *   one       the author posts once and waits until the last timeline has it, again and again
+ * alone     the author posts, no worker runs: how long until a post returns, how many a second
+ *           one after the other, how many commands each takes in Redis
+ * behind    a worker starts and does what those posts left: how long for each
+ * one       the author posts once and waits until the last timeline has it, repeatedly
  *
- * A post has reached the last timeline when no task is left; that a timeline has it, some of the
- * followers are asked for. Counts of commands are Redis's own (INFO commandstats). */
+ * A post has reached the last timeline when no task is left; some of the followers are asked
+ * whether their timeline has it. Counts of commands are Redis's own (INFO commandstats). */
 #include <getopt.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -40,7 +40,7 @@ struct bench {
     const char *url, *timeline;
 };
 
-/* "median 0.21 ms, 99 of 100 within 0.34 ms"; of fewer than that the longest. */
+/* Prints "median 0.21 ms, 99 of 100 within 0.34 ms"; with less than a hundred, the maximum. */
 static void print_times(const char *label, double *times_us, size_t count)
 {
     printf("  %-34s median %.2f ms, %s %.2f ms\n", label, measure_share(times_us, count, 0.5) / 1e3,
@@ -125,7 +125,7 @@ static void make_database(struct bench *bench)
     worker = start_worker(bench, &thread);
     make_people(bench);
     wait_for_tasks(bench);
-    for (size_t i = 0; i < bench->follower_count; i++) /* to be active */
+    for (size_t i = 0; i < bench->follower_count; i++) /* makes them active */
         database_read_home(&bench->database, bench->followers[i], 1, NULL);
     wait_for_tasks(bench);
     stop_worker(worker, thread);
@@ -134,7 +134,7 @@ static void make_database(struct bench *bench)
            (measure_now_us() - start_us) / 1e6);
 }
 
-/* ---- the questions ---- */
+/* ---- the measurements ---- */
 
 static uint64_t post(struct bench *bench)
 {
@@ -175,7 +175,7 @@ static void ask_alone(struct bench *bench)
 
     if (!times)
         measure_fail("posts", NULL);
-    post(bench); /* the script is there now */
+    post(bench); /* loads the script */
     before = database_counts(&bench->database);
     begin_us = measure_now_us();
     for (size_t i = 0; i < bench->post_count; i++) {
@@ -229,7 +229,7 @@ static void ask_one(struct bench *bench)
     stop_worker(worker, thread);
 }
 
-/* ---- the whole ---- */
+/* ---- the program ---- */
 
 static size_t read_number(const char *name, const char *text, size_t least, size_t most)
 {

@@ -1,11 +1,10 @@
-/* bench/requests.c - what does one request on a kept connection cost a server?
+/* bench/requests.c - what does one request on a kept-alive connection cost a server?
  *
- * Opens some connections, sends the same request over and over on each of them, the next one when
- * the answer to the last is complete, and prints one line of JSON: how many were answered with the
- * status wanted, how long they took, and the CPU time of the server's processes and of others that
- * work for it (Redis), counted from the moment when all connections have had one answer.
- * It is bounded by the number of requests and by a time. bench/performance runs it.
- */
+ * Opens some connections and sends the same request repeatedly on each of them, the next one when
+ * the answer to the last is complete. Prints one line of JSON: how many were answered with the
+ * expected status, how long they took, and the CPU time of the server's processes and of others
+ * that work for it (Redis), counted from the moment when all connections have had one answer. It is
+ * limited by the number of requests and by a time. bench/performance runs it. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -34,7 +33,7 @@ static struct {
     uint16_t port;
     bool is_tls;
     const char *path, *header;
-    const char *status; /* how the first line of each answer begins */
+    const char *status; /* beginning of the first line of each answer */
     uint32_t connections;
     uint64_t requests;
     unsigned max_s;
@@ -61,7 +60,7 @@ static void send_request(struct requester *requester)
         measure_fail("send", NULL);
 }
 
-/* The size of the answer that stands in the room; 0: it is not complete. */
+/* Returns the size of the answer at the beginning of the buffer; 0: incomplete. */
 static size_t answer_size(struct requester *requester, size_t *ret_body)
 {
     char *end, *length;
@@ -154,7 +153,8 @@ static double us_each(const struct process_cpu *before, const struct process_cpu
     return (double)(after->all_ns - before->all_ns) / 1e3 / (double)count;
 }
 
-/* The connections are opened, and warmed up by a tenth of the requests, before anything counts. */
+/* Connections are opened, and warmed up by a tenth of the requests, before the measurement
+ * begins. */
 static void measure(struct requester *requesters)
 {
     struct process_cpu before, after, beside_before, beside_after;

@@ -1,7 +1,8 @@
-"""The servers that bench/performance measures: each starts, and says how clients ask it and how posts reach it.
+"""The servers that bench/performance measures: each knows how it is started, how clients connect to it, and how it gets
+posts.
 
-One sluiced, the least broadcaster, nginx with nchan; what they share is a folder, a Redis, tokens and a
-certificate. A server may speak TLS. Servers are pinned to core 0; Redis and the load client to core 1."""
+Here are sluiced, the minimal broadcaster and nginx with nchan; they share a folder, a Redis, tokens and a certificate.
+A server may speak TLS. Servers are pinned to core 0; Redis and the load client to core 1."""
 
 import base64
 import hashlib
@@ -71,7 +72,7 @@ class Bench:
         self.secret_file = self.folder / "secret"
         self.secret_file.write_bytes(self.secret)
         self.secret_file.chmod(0o600)
-        self.tokens = self.folder / "tokens"  # one a subject: every handshake has a signature of its own
+        self.tokens = self.folder / "tokens"  # one per subject: every handshake has its own signature
         self.tokens.write_text("".join(
             sign_token(self.secret, subject, "stream:firehose stream:filter") + "\n" for subject in range(10000)))
         self.certificate, self.key = self.make_certificate()
@@ -102,7 +103,7 @@ class Bench:
                                 stdout=self.log, stderr=self.log, **more)
 
     def load(self, program, arguments):
-        """What a load client has to say; it may fail, but not be silent."""
+        """Returns the result of a load client; it may report failure, but must print something."""
         result = subprocess.run([*self.at_priority(), "taskset", "-c", LOAD_CORE, self.program(program), *arguments],
                                 stdout=subprocess.PIPE, text=True, check=False)
         if not result.stdout:
@@ -118,7 +119,7 @@ class Bench:
         shutil.rmtree(self.folder)
 
 
-# A load is more in a minute than people ask for. Options would be refused by a sluiced of before.
+# A load exceeds the default limits. As environment variables, because an older sluiced would refuse unknown options.
 UNBOUNDED = {f"SLUICE_MAX_{what}": "0" for what in (
     "CONNECTS_PER_MINUTE", "CONNECTS_PER_MINUTE_PER_ADDRESS", "BAD_TOKENS_PER_MINUTE",
     "REQUESTS_PER_SECOND", "REQUESTS_PER_SECOND_PER_ADDRESS", "EVENTS_PER_DAY", "BYTES_PER_DAY",
@@ -126,7 +127,7 @@ UNBOUNDED = {f"SLUICE_MAX_{what}": "0" for what in (
 
 
 class Sluiced:
-    """`program`: another sluiced than the one of the build, to be held beside it."""
+    """`program`: another sluiced than that of the build, to compare with."""
 
     def __init__(self, gather_ms=None, workers=1, tls=False, program=None):
         self.gather_ms, self.workers, self.tls, self.program = gather_ms, workers, tls, program
@@ -176,7 +177,7 @@ class Sluiced:
         return answer["id"]
 
     def request(self, bench, what):
-        """How bench/requests asks for it: health, or a post that is made for it."""
+        """Returns how bench/requests asks for it: health, or a post created for this."""
         if what == "health":
             return ["--path", "/healthz"]
         user = self.ask(bench, "admin", "admin read", "POST", "/v1/users", {"login": f"reader{self.port}"})
@@ -207,7 +208,7 @@ class Broadcaster:
 
 
 class Nginx:
-    """With nchan, published to by HTTP. It has no filters: with keywords, each is a channel."""
+    """With nchan, which posts are published to over HTTP. It has no filters: each keyword is a channel."""
 
     CONFIGURATION = """
 load_module {module};
@@ -248,7 +249,7 @@ http {{
         process = bench.start([bench.nginx, "-c", str(configuration), "-p", str(bench.folder),
                                "-e", str(bench.folder / "nginx.log")], SERVER_CORE)
         await_port(self.port, process)
-        while len(process_tree(process.pid)) < 2:  # the one who works, and whose CPU counts
+        while len(process_tree(process.pid)) < 2:  # the worker, whose CPU counts
             time.sleep(0.02)
         return process
 
@@ -262,7 +263,8 @@ http {{
 
 
 class NodeWs:
-    """The package ws of Node, as the tests of the browser have it; `deflates`: with a context for each client."""
+    """The Node package ws, as installed for the browser tests; `deflates`: with a compression context for each client.
+    """
 
     tls = False
 

@@ -1,4 +1,4 @@
-/* bench/sink.c - what delivery writes to, with no socket behind it. */
+/* bench/sink.c - a transport without a socket. */
 #include "bench/sink.h"
 
 #include "bench/measure.h"

@@ -1,5 +1,5 @@
-/* bench/sink.h - clients of delivery that take everything at once: what they are sent is counted by
- * delivery itself (client.sent_bytes). Being evicted ends the program with a message. */
+/* bench/sink.h - clients of delivery that accept everything at once: delivery itself counts what
+ * they are sent (client.sent_bytes). If one is evicted, the program ends with a message. */
 #pragma once
 
 #include "gateway/delivery/client.h"

@@ -1,4 +1,4 @@
-/* bench/trends.c - what do trends cost: for each post, when they are told, and of memory?
+/* bench/trends.c - what do trends cost per post, when they are sent, and in memory?
  *
  *     trends [-e EVENTS] [-r EVENTS_A_SECOND] [-o ROUNDS]
  *
@@ -94,7 +94,8 @@ static struct row measure(unsigned of, struct turns *turns)
         .bucket_ms = BUCKET_MS, .trends = {.window_ms = of ? 300000 : 0, .of = of, .limit = 20}};
     struct metrics_board *board = check(metrics_board_new(1));
     struct event_decoder *decoder = check(event_decoder_new(1 << 20));
-    struct client client = {.transport = &sink, .format = FORMAT_NDJSON, .question = question};
+    struct transport transport = sink;
+    struct client client = {.transport = &transport, .format = FORMAT_NDJSON, .question = question};
     struct sl_filter_text text = {.firehose = true, .types = SL_SLICE("post")};
     uint64_t previous = 0, told = 0, next_ms;
     struct sl_filter_error error;
@@ -105,6 +106,7 @@ static struct row measure(unsigned of, struct turns *turns)
     int r;
 
     uv_loop_init(&loop);
+    transport.send = take;
     state = 1;
     next_ms = began_ms + 2 * BUCKET_MS;
     deliver = check(deliver_new(&(struct deliver_settings){.loop = &loop,
@@ -130,13 +132,14 @@ static struct row measure(unsigned of, struct turns *turns)
 
         previous = event->id;
         if (sl_id_time_ms(event->id) >= next_ms) {
+            told_error = 0;
             began_us = measure_cpu_us();
             deliver_set_watermark(deliver, sl_id_first_at(next_ms) - 1);
             deliver_turn_end(deliver);
             add_turn(turns, event_count + ++told, &row.told_us, began_us);
             next_ms += BUCKET_MS;
         }
-        if (uv_backend_timeout(&loop) == 0) { /* there is more to tell */
+        if (uv_backend_timeout(&loop) == 0) { /* there is more to send */
             began_us = measure_cpu_us();
             uv_run(&loop, UV_RUN_NOWAIT);
             add_turn(turns, event_count + told, &row.told_us, began_us);
@@ -149,6 +152,7 @@ static struct row measure(unsigned of, struct turns *turns)
     row.post_us /= (double)event_count;
     row.told_us = told ? row.told_us / (double)told : 0;
     row.heap = mallinfo2().uordblks;
+    row.error = told_error;
     deliver_leave(&client);
     sl_filter_unref(filter);
     deliver_free(deliver);

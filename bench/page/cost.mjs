@@ -1,10 +1,11 @@
-// cost.mjs - what the page at / costs the computer that shows it.
+// cost.mjs - how much CPU the page at / takes on the computer that shows it.
 //
 //     node bench/page/cost.mjs BUILD_FOLDER [POSTS_A_SECOND ...]
 //
-// A real sluiced and redis-server, `sluice replay` as those who post, and Chromium with one tab, 1440 by 900, for
-// 20 seconds at each rate (0, 1000 and 10000 unless given). Printed are the main thread's time (CDP), the CPU of all processes of Chromium
-// together (/proc), both in percent of one core, and what sluiced sent, compressed, in bytes a second.
+// A real sluiced and redis-server, `sluice replay` as the producer, and Chromium with one tab, 1440
+// by 900, for 20 seconds at each rate (0, 1000 and 10000 by default). Prints the main thread's time
+// (CDP), the CPU of all processes of Chromium together (/proc), both in percent of one core, and
+// what sluiced sent, compressed, in bytes a second.
 import { spawn } from 'node:child_process';
 import { readFileSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -18,11 +19,11 @@ const { chromium } = createRequire(path.join(build, 'tests/browser/package.json'
 
 const SECONDS = 20;
 const WARM_MS = 5000;
-const TICKS = 100; // of /proc, a second
+const TICKS = 100; // in /proc, per second
 
 const sleep = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
-// CPU seconds of a process and all that come from it.
+// CPU seconds of a process and its descendants.
 function cpuOf(root) {
   const processes = readdirSync('/proc').filter((name) => /^\d+$/.test(name)).flatMap((pid) => {
     try {

@@ -1,10 +1,11 @@
-// first.mjs - how long the page at / takes until there is something to see.
+// first.mjs - how long the page at / takes until it shows something.
 //
 //     node bench/page/first.mjs BUILD_FOLDER [POSTS_IN_THE_LOG ...]
 //
-// A real sluiced and redis-server with so many posts of the last minutes in the log (1000 and 100000 unless given), and Chromium,
-// 1440 by 900: ten loads each, without a cache. Printed are milliseconds since the navigation began, median and worst: the first
-// paint, the first number, the first post, and when the past is whole.
+// A real sluiced and redis-server with that many posts of the last minutes in the log (1000 and
+// 100000 by default), and Chromium, 1440 by 900: ten loads each, without a cache. Prints
+// milliseconds since the navigation began, median and worst: the first paint, the first number, the
+// first post, and when the past is complete.
 import { execFile } from 'node:child_process';
 import { createRequire } from 'node:module';
 import path from 'node:path';
@@ -18,9 +19,9 @@ const { chromium } = createRequire(path.join(build, 'tests/browser/package.json'
 const run = promisify(execFile);
 
 const LOADS = 10;
-const PER_SECOND = 2000; // of those who write the log
+const PER_SECOND = 2000; // by which the log is written
 
-// In the page, before its own scripts: when was it first so?
+// Runs in the page, before its own scripts: records when each thing was first there.
 function watch() {
   globalThis.first = {};
   const text = (selector) => document.querySelector(selector)?.textContent ?? '';
@@ -60,7 +61,7 @@ for (const amount of amounts) {
     browser = await chromium.launch({ executablePath: process.env.SLUICE_CHROMIUM ?? '/usr/bin/chromium',
       args: ['--disable-dev-shm-usage', ...(process.getuid() === 0 ? ['--no-sandbox'] : [])] });
     const address = `${servers.url}/#token=${await servers.token()}`;
-    await load(browser, address); // the browser itself begins, too
+    await load(browser, address); // the browser itself starts, too
     const loads = [];
     for (let i = 0; i < LOADS; i++) loads.push(await load(browser, address));
     const told = Object.entries({ paint: 'first paint', number: 'first number', post: 'first post', past: 'past is whole' }).map(([name, words]) => {
