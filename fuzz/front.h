@@ -1,5 +1,4 @@
-/* fuzz/front.h - what the fuzzers of requests and tokens share: a secret, and what is signed with
- * it. */
+/* fuzz/front.h - what the fuzzers of requests and tokens share: a secret, and signing with it. */
 #pragma once
 
 #include "base/buffer.h"
@@ -7,11 +6,11 @@
 #include "gateway/front/token.h"
 #include "gateway/http/http.h"
 
-/* One that accepts what front_sign() makes, for as long as the program runs. */
+/* A policy that accepts what front_sign() makes; valid as long as the program runs. */
 struct token_policy *front_policy(struct token_policy_settings settings);
 
-/* Appends header and claims as a token, signed well. */
+/* Appends header and claims as a correctly signed token. */
 void front_sign(struct sl_slice header, struct sl_slice claims, struct buffer *jwt);
 
-/* Is the refusal's body the JSON that was promised? */
+/* Checks that the refusal's body is JSON of the documented form. */
 void front_check_body(const struct http_refusal *refusal);

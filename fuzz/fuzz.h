@@ -1,4 +1,4 @@
-/* fuzz/fuzz.h - what a fuzzer gives: libFuzzer, or replay.c, calls it with each input.
+/* fuzz/fuzz.h - the entry point of a fuzzer: libFuzzer, or replay.c, calls it with each input.
  *
  * A fuzzer aborts when something is wrong and returns 0. */
 #pragma once

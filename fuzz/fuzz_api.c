@@ -1,8 +1,9 @@
-/* fuzz_api.c - is every request to the API, from path to body, refused precisely or sent on?
+/* fuzz_api.c - is every request to the API, from path to body, either refused with a reason or sent
+ * on?
  *
- * The input is a byte that chooses the method, then, ended by newlines, target, Content-Type,
- * Accept and Idempotency-Key, then the body. Redis is away: what is sent on is answered with that.
- */
+ * The input is a byte that chooses the method, then, each terminated by a newline, target,
+ * Content-Type, Accept and Idempotency-Key, then the body. There is no Redis: a request that is
+ * sent on is answered with that error. */
 #include "fuzz/fuzz.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
-/* fuzz_cache.c - may a server of the cache answer anything, and a value be anything?
+/* fuzz_cache.c - are any answers of a cache server, and any stored values, handled safely?
  *
- * The input is what a server says to whatever it is asked; then a value, a post and an URL. A
- * thread is the server, on a unix socket. */
+ * The input is the answer of a server to every command; then a value, a post and a URL. A thread is
+ * the server, on a unix socket. */
 #include "fuzz/fuzz.h"
 
 #include <errno.h>
@@ -22,10 +22,11 @@ enum { MAX_BYTES = 4096, TIMEOUT_MS = 10000, AUTHOR = 7 };
 
 static struct sockaddr_un address = {.sun_family = AF_UNIX};
 static int listener;
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* the thread may be an input behind */
-static struct sl_slice said;                              /* the input; behind the mutex */
+static pthread_mutex_t mutex =
+    PTHREAD_MUTEX_INITIALIZER; /* the thread may still be at an earlier input */
+static struct sl_slice said;   /* the input; protected by the mutex */
 
-/* Says it, hangs up for its part, and hears the other out. */
+/* Sends the input, closes its sending side, and reads until the peer closes. */
 static void serve(int fd)
 {
     struct sl_slice left;
@@ -79,7 +80,7 @@ static void on_found(void *context, struct sl_slice key, struct sl_slice value)
 
     must(value.size <= MAX_BYTES && key.size < said.size);
     *bytes += key.size + value.size;
-    must(*bytes < said.size); /* nothing is told twice */
+    must(*bytes < said.size); /* nothing is read twice */
 }
 
 static void check_result(int r, const struct failure *failure)
@@ -103,7 +104,7 @@ static void try_protocol(void)
     sl_memcached_free(server);
 }
 
-/* What a post gives to the cache makes the same post again. */
+/* A post that was stored in the cache is read back unchanged. */
 static void try_post(struct sl_slice text)
 {
     const struct sl_post_row whole = {.id = 1, .json = text};

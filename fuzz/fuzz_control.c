@@ -1,6 +1,6 @@
-/* fuzz_control.c - is every message of the control channel read or refused without harm?
+/* fuzz_control.c - is every message of the control channel parsed or refused safely?
  *
- * What is read is printed and read again: it is the same. */
+ * A parsed message is printed and parsed again, with the same result. */
 #include "fuzz/fuzz.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
-/* fuzz_deflate.c - what is agreed on, and is what clients compress read within its bounds?
+/* fuzz_deflate.c - negotiation of compression, and limits when inflating messages of clients.
  *
- * The input is read three times: as offers of extensions and as codings that are accepted, each
- * with a line for a line, and as a compressed message. */
+ * The input is used three times: as offers of extensions and as accepted codings, one per line, and
+ * as a compressed message. */
 #include "fuzz/fuzz.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ static bool is_same(const struct websocket_deflate *a, const struct websocket_de
            a->server_no_context_takeover == b->server_no_context_takeover;
 }
 
-/* The answer, as an offer, asks for the same. */
+/* The answer, parsed as an offer, requests the same. */
 static void check_offers(struct sl_slice text)
 {
     const struct http_list offers = list_of(text);
@@ -69,7 +69,7 @@ static void check_codings(struct sl_slice text)
     must(accept.zstd > 0 || !accept_encoding_prefers(&accept, accept.zstd));
 }
 
-/* With less room the same comes out, or nothing. */
+/* With a lower limit the result is the same, or nothing. */
 static void check_message(struct sl_slice message)
 {
     static struct websocket_inflater *little, *enough;

@@ -1,12 +1,12 @@
-/* fuzz_dialect.c - is what clients of dialects say understood or refused as promised, and every
- * event said to them?
+/* fuzz_dialect.c - are requests of clients of dialects parsed or refused as documented, and every
+ * event printed for them?
  *
  * The first byte is the dialect, the second its route, each modulo how many there are. The third
- * says what the rest is: 0x80 an event, of which each dialect makes what it says, with the fourth
- * byte as options; 0x40 what a client says on a WebSocket; else a request, whose fields are each
- * ended by a newline: query, Authorization, Sec-WebSocket-Protocol, Last-Event-ID, Content-Type,
- * body. 0x01 a POST, 0x02 a good token, 0x04 the same in a header of OAuth 1.0a,
- * 0x08 nobody else reads it, 0x10 over TLS, 0x20 a DELETE. */
+ * says what the rest is: 0x80 an event, which each dialect prints, with the fourth byte as options;
+ * 0x40 a message on a WebSocket; otherwise a request, whose fields are each terminated by a
+ * newline: query, Authorization, Sec-WebSocket-Protocol, Last-Event-ID, Content-Type, body. 0x01 a
+ * POST, 0x02 a valid token, 0x04 the same in a header of OAuth 1.0a, 0x08 no other subscription
+ * exists, 0x10 over TLS, 0x20 a DELETE. */
 #include "fuzz/fuzz.h"
 
 #include <errno.h>
@@ -125,7 +125,7 @@ static void answer(const struct dialect *dialect, const struct dialect_route *ro
     buffer_done(&body);
 }
 
-/* --- rules that subjects keep --- */
+/* --- stored rules of subjects --- */
 
 static void check_answer(const struct dialect_rules *rules, void *asked)
 {
@@ -141,7 +141,7 @@ static void check_answer(const struct dialect_rules *rules, void *asked)
     buffer_done(&body);
 }
 
-/* What has been taken for a rule is one later, too. */
+/* A rule that was accepted is accepted later, too. */
 static void check_added(const struct dialect *dialect, const struct token *token,
                         const struct rules_change *change)
 {
@@ -165,7 +165,7 @@ static void decide(const struct dialect *dialect, const struct dialect_rules *ru
 
     must(subject_rules_add(&kept, 1, SL_SLICE("{\"value\":\"cat\",\"tag\":\"cats\"}")) == 0);
     must(subject_rules_add(&kept, 20, SL_SLICE("{\"value\":\"dog\"}")) == 0);
-    for (int i = 0; i < 2; i++) { /* they were others when they were to be changed */
+    for (int i = 0; i < 2; i++) { /* the stored rules had changed meanwhile */
         struct rules_change change = {.added_count = 0};
 
         must(rules->decide(asked, &kept, &change) == 0);
@@ -196,7 +196,7 @@ static void ask_rules(const struct dialect *dialect, const struct dialect_rules 
     mem_free(asked);
 }
 
-/* What is asked about connections, and what would be told of one. */
+/* Requests about connections, and what would be answered about one. */
 static void inquire(const struct dialect *dialect, const struct dialect_route *route,
                     const struct dialect_request *asking)
 {
@@ -229,7 +229,7 @@ static void inquire(const struct dialect *dialect, const struct dialect_route *r
 
 /* --- WebSockets --- */
 
-/* One that has been opened with a good token. */
+/* A WebSocket opened with a valid token. */
 static void read_connection(struct stream_request *ret_connection)
 {
     const struct dialect_stream asked = {.stream = STREAM_MANY, .format = FORMAT_WEBSOCKET};
@@ -303,7 +303,7 @@ static void hear(const struct dialect *dialect, struct sl_slice text)
 
 /* --- events --- */
 
-/* A line, a block for Server-Sent Events, or nothing. */
+/* Checks that it is a line, a block for Server-Sent Events, or nothing. */
 static void check_said(const struct event *event, struct sl_slice said)
 {
     const char *data = said.data;
@@ -348,7 +348,7 @@ static void say(struct sl_slice text, uint64_t options)
     event_decoder_free(decoder);
 }
 
-/* --- all --- */
+/* --- the entry point --- */
 
 static struct sl_slice next_field(const uint8_t **data, size_t *size)
 {

@@ -1,10 +1,10 @@
-/* fuzz_event.c - is every message read as a plain walk over jansson's tree would read it, and the
- * event carried to another process whole?
+/* fuzz_event.c - is every message decoded as a plain walk over jansson's tree would decode it, and
+ * copied to another process unchanged?
  *
  * Both parsers must agree on what is JSON, and on each fact of an event; they may differ where
  * jansson gives up (numbers beyond its types) and where depth is limited. What clients get must be
- * one line that decodes to the same event, and to the same line, again; and so must what is left of
- * it for those who want some members only. */
+ * one line that decodes to the same event, and to the same line, again; and so must its reduction
+ * for clients that want only some members. */
 #include "fuzz/fuzz.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ static uint64_t id_of(const json_t *value)
     return id <= INT64_MAX ? id : 0;
 }
 
-/* Whether `ours` is what `value` says as a user id; without data: nothing. */
+/* Whether `ours` is the user id in `value`; without data: there is none. */
 static bool is_user_id(const json_t *value, struct sl_slice ours)
 {
     struct sl_slice text = text_of(value);
@@ -214,7 +214,7 @@ static void check_json(struct event_decoder *decoder, const struct event *event)
     if (event->kind == EVENT_DELETE) {
         must(!again->view.text.data && !again->audience.data);
     } else {
-        /* The same facts but for the audience, of which only the kind is left. */
+        /* The same facts, except for the audience, of which only the kind is left. */
         tree = json_loadb(json.data, json.size, 0, NULL);
         must(again->view.restricted == event->view.restricted);
         if (tree)
@@ -226,7 +226,7 @@ static void check_json(struct event_decoder *decoder, const struct event *event)
     event_unref(again);
 }
 
-/* What clients get who want some members only. */
+/* What clients get that want only some members. */
 static const char *const sets[] = {"short", "ids", "text,user.login,geo.lon", "at,user,place.name"};
 
 static void check_reduced(const struct event *event)
@@ -251,7 +251,7 @@ static void check_reduced(const struct event *event)
     buffer_done(&json);
 }
 
-/* It is made for what the decoder lets through; on anything else it must only not fall. */
+/* It is made for messages that the decoder accepts; with anything else it must only not crash. */
 static void reduce_anything(struct sl_slice message)
 {
     struct buffer scratch = BUFFER_INIT, json = BUFFER_INIT;
@@ -263,7 +263,7 @@ static void reduce_anything(struct sl_slice message)
     buffer_done(&json);
 }
 
-/* The event as another process gets it; the one that was decoded is gone. */
+/* Returns the event as another process gets it; the decoded one is freed. */
 static struct event *carry(struct event *event)
 {
     struct event *carried = NULL;
@@ -290,7 +290,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         event = carry(event);
     tree = json_loadb(message.data, message.size, JSON_DECODE_ANY, &error);
     if (tree && memchr(data, '\0', size)) {
-        must(r < 0); /* jansson overlooks one behind a number */
+        must(r < 0); /* jansson misses one after a number */
     } else if (tree && json_is_object(tree)) {
         if (!strstr(failure.text, "nested deeper"))
             check_against_tree(tree, r, event);

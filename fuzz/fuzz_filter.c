@@ -1,9 +1,10 @@
-/* fuzz_filter.c - is every filter read or refused, and found by the index when it matches?
+/* fuzz_filter.c - is every filter parsed or refused, and found by the index when it matches?
  *
  * An input is 16 bytes of numbers (which members there are, type and place of the event, its id),
  * then fields that end with a byte 0xFF: the eight members of a filter in the order of struct
- * sl_filter_text, then text, language, place, country, user, login, who is answered (id and login),
- * who is repeated, and a link. What is not UTF-8 in them becomes a question mark. */
+ * sl_filter_text, then text, language, place, country, user, login, the author replied to (id and
+ * login), the author reposted, and a link. Bytes in them that are not UTF-8 become question
+ * marks. */
 #include "fuzz/fuzz.h"
 
 #include <string.h>
@@ -130,7 +131,7 @@ static struct sl_event_view event_of(const uint8_t *numbers, const struct fields
     return event;
 }
 
-/* The index must find the filter exactly when it matches by itself, and lose it when told to. */
+/* The index must find the filter exactly when it matches by itself, and not after its removal. */
 static void check_index(struct sl_filter *filter, const struct sl_event_view *event)
 {
     struct sl_words *words = sl_words_new(SEED);
@@ -146,7 +147,7 @@ static void check_index(struct sl_filter *filter, const struct sl_event_view *ev
         must(sl_filter_index_add(index, filter, &subscriptions[i]) == 0);
     sl_filter_index_stats(index, &stats);
     must(stats.subscriptions == 2 && stats.entries == 1);
-    for (int i = 0; i < 10; i++) { /* so often that it may be filed anew */
+    for (int i = 0; i < 10; i++) { /* so often that it may be filed under another key */
         must(sl_filter_index_match(index, event, words, matches) == 0);
         must(sl_match_set_count(matches) == (expected ? 2 : 0));
     }

@@ -1,8 +1,8 @@
-/* fuzz_head.c - is the head of a request read as it stands there?
+/* fuzz_head.c - is the head of a request parsed correctly?
  *
- * The input is the head of a request and what comes behind it. Its end is looked for at once and in
- * pieces. What is accepted is read again by a reader that shares nothing with the first, and is
- * compared field by field. */
+ * The input is the head of a request and what follows it. Its end is searched for at once and in
+ * pieces. An accepted head is parsed again by an independent parser, and compared field by
+ * field. */
 #include "fuzz/fuzz.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static void check_end(struct sl_slice input, size_t end)
 
     must(end <= input.size);
     for (size_t size = 0; size < input.size; size += step) {
-        char *part = mem_copy(input.data, size); /* ends where it ends */
+        char *part = mem_copy(input.data, size); /* has no byte after it */
         size_t found = http_head_end(sl_slice(part, size), seen);
 
         mem_free(part);
@@ -45,9 +45,9 @@ static void check_refusal(const struct http_refusal *refusal)
     front_check_body(refusal);
 }
 
-/* --- the other reader: every header is looked for through the whole head --- */
+/* --- the other parser: searches the whole head for each header --- */
 
-/* The `nth` line of this name that has a value; NULL data: there is none. */
+/* Returns the `nth` line of this name that has a value; without data: there is none. */
 static struct sl_slice value_of(struct sl_slice head, const char *name, unsigned nth)
 {
     char *line = memmem(head.data, head.size, "\r\n", 2), *end;
@@ -70,7 +70,7 @@ static struct sl_slice value_of(struct sl_slice head, const char *name, unsigned
     return SL_SLICE_NONE;
 }
 
-/* One of the elements of all lines of this name. */
+/* Whether this is one of the elements of all lines of this name. */
 static bool list_has(struct sl_slice head, const char *name, const char *element)
 {
     for (unsigned nth = 0;; nth++) {
@@ -101,7 +101,7 @@ static bool is_same(struct sl_slice a, struct sl_slice b)
     return a.size == b.size && a.data == b.data;
 }
 
-/* Of a header of many lines the last are kept. */
+/* Of a header with many lines the last ones are kept. */
 static void check_last_lines(struct sl_slice head, const char *name, const struct http_list *list)
 {
     unsigned count = 0, skipped;

@@ -1,9 +1,9 @@
 /* fuzz_http.c - does a stream of requests get the same answers however it is cut?
  *
- * An HTTP server at one end of a pair of sockets, the input at the other: the first two bytes say
- * how the rest is cut. It is sent whole and in pieces: the same answers must come, and an end.
- * Whether a client that waits for 100 (Continue) is told so depends on the cut, so these are left
- * out. Nothing is waited for: the loop runs until there is nothing to do. */
+ * An HTTP server is at one end of a socket pair, the input at the other: the first two bytes say
+ * how the rest is cut. It is sent whole and in pieces: the same answers must come, and the end of
+ * the stream. Whether a client that waits for 100 (Continue) gets it depends on the cut, so these
+ * are left out. Nothing waits: the loop runs until nothing is left to do. */
 #include "fuzz/fuzz.h"
 
 #include <errno.h>
@@ -30,10 +30,10 @@ struct client {
     bool is_ended;
     struct buffer heard;
     struct wire taken;
-    struct http_connection *asked; /* its answer comes with the next turn */
+    struct http_connection *asked; /* is answered in the next turn */
 };
 
-/* --- what it serves --- */
+/* --- the server --- */
 
 static void on_taken_received(struct wire *wire, char *bytes, size_t size)
 {
@@ -53,7 +53,7 @@ static void on_abandoned(void *owner)
     ((struct client *)owner)->asked = NULL;
 }
 
-/* Refuses nothing: that is asked only of heads that came without their body. */
+/* Refuses nothing: it is only called for heads that arrive without their body. */
 static int check(void *owner, struct http_connection *connection, const struct http_head *head,
                  struct http_refusal *refusal)
 {
@@ -121,7 +121,7 @@ static void run_turn(struct client *client)
     hear(client);
 }
 
-/* Until it is taken, or not wanted any more. */
+/* Sends until all is accepted, or not wanted any more. */
 static void send_piece(struct client *client, const uint8_t *data, size_t size)
 {
     for (unsigned turns = 0; size > 0 && !client->is_ended; turns++) {
@@ -191,7 +191,7 @@ static void ask(struct world *world, const uint8_t *data, size_t size, const siz
     turn_run(&world->turn);
     wire_close(&client.taken);
     http_server_free(server);
-    uv_run(&world->loop, UV_RUN_NOWAIT); /* its handles are closed */
+    uv_run(&world->loop, UV_RUN_NOWAIT); /* closes its handles */
     leave_out(&client.heard, SL_SLICE("HTTP/1.1 100 Continue\r\n\r\n"));
     *ret_heard = client.heard;
 }

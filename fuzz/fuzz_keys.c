@@ -1,7 +1,7 @@
-/* fuzz_keys.c - is every key set and every list of issuers read or refused without harm?
+/* fuzz_keys.c - is every key set and every list of issuers parsed or refused safely?
  *
- * The input is tried as a JSON Web Key Set, and as an issuers-file; what is taken must be what
- * their headers promise. */
+ * The input is tried as a JSON Web Key Set, and as an issuers-file; accepted ones must keep the
+ * promises in the headers. */
 #include "fuzz/fuzz.h"
 
 #include <string.h>
@@ -69,7 +69,7 @@ static void check_issuer(const struct issuer_settings *issuer)
         must(issuer->jwks_files.items[i][0] == '/');
 }
 
-/* Claims that the rules may lead through, whatever they are. */
+/* Claims that have the members which the rules may refer to. */
 static void read_claims(const struct issuer_settings *issuer)
 {
     json_t *claims = json_loads("{\"sub\":7,\"exp\":2e9,\"scope\":[\"read x\"],\"scp\":\"admin\","
@@ -105,7 +105,7 @@ static void check_issuers(struct sl_slice json)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char *copy = mem_copy(data, size); /* ends where the input ends */
+    char *copy = mem_copy(data, size); /* has no byte after it */
 
     check_set(sl_slice(copy, size));
     check_issuers(sl_slice(copy, size));

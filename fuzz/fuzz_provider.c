@@ -1,8 +1,8 @@
-/* fuzz_provider.c - what an identity provider answers, and which URLs may be asked.
+/* fuzz_provider.c - answers of an identity provider, and which URLs may be requested.
  *
- * The input is a discovery document, or, behind a '=', the value of Cache-Control, or, behind a
- * '>', an URL. What is taken of an URL libcurl must take as well, and find the same in it: https,
- * or a host of this machine. */
+ * The input is a discovery document, or, after a '=', the value of Cache-Control, or, after a '>',
+ * a URL. libcurl must accept each URL that is accepted, and find the same parts: https, or a host
+ * of this machine. */
 #include "fuzz/fuzz.h"
 
 #include <string.h>
@@ -39,7 +39,8 @@ static void check_url(struct sl_slice input)
         return;
     text = mem_strndup(input.data, input.size);
     url = curl_url();
-    if (curl_url_set(url, CURLUPART_URL, text, 0) == CURLUE_OK) { /* it may want more of a port */
+    if (curl_url_set(url, CURLUPART_URL, text, 0) ==
+        CURLUE_OK) { /* it may be stricter about the port */
         check_part(url, CURLUPART_SCHEME, schemes);
         must(curl_url_get(url, CURLUPART_USER, &user, 0) == CURLUE_NO_USER);
         if (key_url_is_plain(input))

@@ -1,7 +1,7 @@
-/* fuzz_proxy.c - is what proxies say of their clients read, or refused, without harm?
+/* fuzz_proxy.c - are the headers that proxies add about their clients parsed or refused safely?
  *
  * The input is a PROXY header; then the value of X-Forwarded-For, and of Forwarded. What is found
- * must stand in the input, and a whole header must be found whole however it is cut. */
+ * must be part of the input, and a whole header must be found whole however it is cut. */
 #include "fuzz/fuzz.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static void check_parts(struct sl_slice input, size_t whole)
     size_t step = input.size % 5 + 1;
 
     for (size_t size = 0; size < whole; size += step) {
-        char *part = mem_copy(input.data, size); /* ends where it ends */
+        char *part = mem_copy(input.data, size); /* has no byte after it */
         struct proxy_header header;
         const char *why;
 
@@ -39,7 +39,7 @@ static void check_header(struct sl_slice input)
     check_parts(input, header.size);
 }
 
-/* However the client begins the header, what the last proxy appends counts. */
+/* Whatever the client puts into the header first, what the last proxy appends counts. */
 static void check_appended(struct client_trust *trust, struct sl_slice input)
 {
     static const char *const appended[] = {", 192.0.2.7", ", for=192.0.2.7"};

@@ -1,9 +1,9 @@
-/* fuzz_request.c - is every request for a stream understood or refused as promised?
+/* fuzz_request.c - is every request for a stream parsed or refused as documented?
  *
- * The first byte chooses the stream (modulo 5) and what else is so: 0x08 an upgrade, 0x10 a POST,
- * 0x20 a good token besides, 0x40 the query, behind the path, is to be opened on the connection of
- * such a token. The rest are fields, each ended by a newline: query, Accept,
- * Authorization, Sec-WebSocket-Protocol, Last-Event-ID, Content-Type, body. */
+ * The first byte chooses the stream (modulo 5) and more: 0x08 an upgrade, 0x10 a POST, 0x20 a valid
+ * token in addition, 0x40 the query, after the path, is to be opened on the connection of such a
+ * token. The rest are fields, each terminated by a newline: query, Accept, Authorization,
+ * Sec-WebSocket-Protocol, Last-Event-ID, Content-Type, body. */
 #include "fuzz/fuzz.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ static void set_up(void)
     front_sign(SL_SLICE("{\"alg\":\"HS256\"}"), sl_slice_str(claims), &authorization);
 }
 
-/* The next field, in memory of its own that ends where it ends. */
+/* Returns the next field, in memory of exactly its size. */
 static struct sl_slice next_field(const uint8_t **data, size_t *size)
 {
     const uint8_t *end = memchr(*data, '\n', *size);
@@ -65,7 +65,7 @@ static void check_refusal(const struct http_refusal *refusal, enum token_fault f
     front_check_body(refusal);
 }
 
-/* What is understood, said again, is understood the same. */
+/* Printed and parsed again, they are the same. */
 static void check_fields(uint64_t fields)
 {
     struct buffer text = BUFFER_INIT;

@@ -1,7 +1,7 @@
-/* fuzz_token.c - is every token, well signed or not, read or refused without harm?
+/* fuzz_token.c - is every token, correctly signed or not, parsed or refused safely?
  *
- * The input is tried as a token as it is; then, cut at its first newline, as header and claims of
- * one that is signed well. */
+ * The input is tried as a token; then, cut at its first newline, as header and claims of a
+ * correctly signed one. */
 #include "fuzz/fuzz.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 
 static struct token_policy *policy;
 
-/* Checks a copy that ends where the token ends. */
+/* Checks a copy in memory of exactly its size. */
 static enum token_fault check(struct sl_slice jwt)
 {
     char *copy = mem_copy(jwt.data, jwt.size);

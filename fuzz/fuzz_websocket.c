@@ -1,9 +1,9 @@
-/* fuzz_websocket.c - is what a WebSocket client sends read the same however it is cut, within its
- * bounds?
+/* fuzz_websocket.c - are messages of a WebSocket client read the same however they are cut, and
+ * within the limits?
  *
  * The first byte says how the rest is cut, and whether the client may compress. It is read whole
- * and in pieces: the same items must be told. Payloads count as what they are after unmasking; what
- * is compressed is inflated within the same bound. */
+ * and in pieces: the same items must be reported. Payloads are compared after unmasking; compressed
+ * ones are inflated within the same limit. */
 #include "fuzz/fuzz.h"
 
 #include <string.h>
@@ -61,7 +61,7 @@ static void check_event(enum websocket_item item, const struct websocket_event *
     }
 }
 
-/* Appends what is told as bytes that can be compared. */
+/* Appends what the reader reports as bytes that can be compared. */
 static void read_piece(struct websocket_reader *reader, const uint8_t *data, size_t size,
                        bool *is_ended, struct buffer *told)
 {

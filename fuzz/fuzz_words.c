@@ -1,8 +1,8 @@
 /* fuzz_words.c - are all texts read as the reference in tests/support reads them?
  *
- * The bytes are made valid UTF-8: what is not becomes a code point that interacts with others. A
- * byte 0xFF, which UTF-8 never has, ends a field: text, two listed URLs, place, login, the login
- * of the post replied to. */
+ * The bytes are made valid UTF-8: invalid bytes become code points that interact with others. A
+ * byte 0xFF, which UTF-8 never has, ends a field: text, two listed URLs, place, login, the login of
+ * the post replied to. */
 #include "fuzz/fuzz.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@
 
 enum { FIELD_TEXT, FIELD_URL, FIELD_URL_2, FIELD_PLACE, FIELD_LOGIN, FIELD_REPLY_TO, FIELDS };
 
-/* The code point that stands for a byte that is not part of valid UTF-8. */
+/* Returns the code point for a byte that is not part of valid UTF-8. */
 static UChar32 replacement(uint8_t byte)
 {
     static const UChar32 interesting[] = {
@@ -105,7 +105,7 @@ static void check_term(struct sl_words *words, struct sl_slice text)
     buffer_done(&normal);
 }
 
-/* A text that is nothing but a URL is an operand of `url:` with the same host and path. */
+/* A text that is only a URL is an operand of `url:` with the same host and path. */
 static void check_url_operand(struct sl_words *words, struct sl_slice text)
 {
     struct sl_event_view event = {.text = text};

@@ -1,5 +1,5 @@
-/* replay.c - gives a fuzzer the files of the folders named as arguments, once each: the test of
- * builds without libFuzzer. A folder that does not exist is empty. */
+/* replay.c - passes the files in the folders named as arguments to a fuzzer, once each: the test of
+ * builds without libFuzzer. A folder that does not exist counts as empty. */
 #include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static bool replay_file(const char *path)
         size += fread(data + size, 1, room - size, file);
     } while (!feof(file) && !ferror(file));
     fclose(file);
-    data = realloc(data, size ? size : 1); /* so that asan sees what reads past the end */
+    data = realloc(data, size ? size : 1); /* so that asan notices reads past the end */
     LLVMFuzzerTestOneInput(data, size);
     free(data);
     return true;

@@ -1,10 +1,10 @@
-/* filter_match.c - filters tried on a file of events: one line in, one line out.
+/* filter_match.c - tries filters on a file of events: one line in, one line out.
  *
  *     filter-match --filters filters.jsonl < events.jsonl > matches.jsonl
  *
- * Decoder and index are the ones that sluiced runs on, so what this judges is what runs. Answers
- * are written before a read would wait for more input: the program serves at the other end of a
- * pipe as well as on files. docs/filters.md, section 12, is its specification. */
+ * Uses the decoder and the index of sluiced, so the results are the same. Answers are written
+ * before a read would wait for more input, so the program also works at the other end of a pipe.
+ * docs/filters.md, section 12, is its specification. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -40,7 +40,7 @@ struct output {
 struct input {
     int fd;
     struct buffer chunk;
-    size_t at; /* where the next line begins */
+    size_t at; /* offset of the next line */
     bool has_ended;
 };
 
@@ -83,8 +83,8 @@ static int input_fill(struct input *input)
     return 0;
 }
 
-/* 1: *ret_line is the next line without its LF or CRLF, good until the next call; 0: no more;
- * negative errno. What `output` (NULL: none) holds goes out before a read. */
+/* 1: *ret_line is the next line without its LF or CRLF, valid until the next call; 0: no more
+ * lines; negative errno. Output in `output` (NULL: none) is written before a read. */
 static int input_next(struct input *input, struct output *output, struct sl_slice *ret_line)
 {
     size_t scanned = 0; /* bytes of the line known to hold no LF */
@@ -113,10 +113,10 @@ static int input_next(struct input *input, struct output *output, struct sl_slic
     }
 }
 
-/* ---- the standing filters ---- */
+/* ---- the filters ---- */
 
 struct entry {
-    uint64_t order; /* of adding */
+    uint64_t order; /* order in which they were added */
     uint32_t subscription;
     size_t id_size;
     char id[];
@@ -130,7 +130,7 @@ struct filter_set {
     struct entry **by_subscription;
     size_t capacity; /* of by_subscription */
     uint64_t added;
-    struct buffer matched; /* struct entry *, of one event */
+    struct buffer matched; /* struct entry *, for the current event */
 };
 
 static int filter_set_init(struct filter_set *set)
@@ -255,7 +255,7 @@ static int by_order(const void *a, const void *b)
     return first->order < second->order ? -1 : first->order > second->order;
 }
 
-/* The entries that match, in the order in which they were added, are left in set->matched. */
+/* Stores the matching entries, in the order in which they were added, in set->matched. */
 static int filter_set_match(struct filter_set *set, const struct sl_event_view *event)
 {
     const uint32_t *subscriptions;
@@ -305,7 +305,8 @@ static double seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* {"id":"f1","ok":true} or {"id":"f1","error":"bad_box"}; an id that is no string is null. */
+/* Prints {"id":"f1","ok":true} or {"id":"f1","error":"bad_box"}; an id that is not a string becomes
+ * null. */
 static void print_verdict(struct buffer *out, const json_t *id, const char *error)
 {
     buffer_append_str(out, "{\"id\":");
@@ -333,7 +334,7 @@ static void print_matches(struct buffer *out, const struct buffer *matched)
     buffer_append_str(out, "]\n");
 }
 
-/* A line that is no event: a command, or invalid. */
+/* Handles a line that is not an event: a command, or an invalid line. */
 static int answer_command(struct program *program, struct sl_slice line)
 {
     struct buffer *out = &program->output.pending;
@@ -433,7 +434,8 @@ static int answer_all(struct program *program)
     return r < 0 ? complain(r, "standard input or output") : EXIT_SUCCESS;
 }
 
-/* Adds the filter of one line of the file. 0, also for a bad one when it is only to be checked. */
+/* Adds the filter of one line of the file. 0, also for an invalid one if filters are only to be
+ * checked. */
 static int load_line(struct program *program, struct sl_slice line, size_t number)
 {
     struct sl_filter_error error;
@@ -458,7 +460,7 @@ out:
     return r;
 }
 
-/* EXIT_SUCCESS, or what the program ends with. */
+/* Returns EXIT_SUCCESS, or the exit status of the program. */
 static int load_filters(struct program *program)
 {
     const char *path = program->options.filters;
@@ -481,7 +483,7 @@ static int load_filters(struct program *program)
     close(input.fd);
     if (r == 0)
         return EXIT_SUCCESS;
-    if (r != -EINVAL && r != -EEXIST) /* those have had their line */
+    if (r != -EINVAL && r != -EEXIST) /* for those, an error line was printed */
         complain(r, path);
     return r == -ENOMEM ? EXIT_FAILURE : EXIT_USAGE;
 }

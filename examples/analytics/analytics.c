@@ -1,10 +1,10 @@
-/* analytics.c - what is the talk of the minute? Counts posts by hashtag and by language.
+/* analytics.c - what are posts about right now? Counts them by hashtag and by language.
  *
  *     analytics [--every SECONDS] [--rounds N] HOST:PORT TOKEN
  *
- * On a plain socket, to show that the length-delimited format needs no library but a JSON parser:
- * HTTP/1.0 is asked for, so that the body comes without chunks, and what follows is
- * `length CRLF event CRLF`, again and again. Of a post, only text and language are asked for. */
+ * Uses a plain socket, to show that the length-delimited format needs no library but a JSON parser:
+ * it sends an HTTP/1.0 request, so that the body comes without chunks, and then reads `length CRLF
+ * event CRLF`, again and again. Of each post, it requests only text and language. */
 #include <errno.h>
 #include <jansson.h>
 #include <locale.h>
@@ -43,7 +43,7 @@ static void tally_clear(struct tally *tally)
     tally->total = 0;
 }
 
-/* The most frequent names first; found by looking SHOWN times, for that is simple. */
+/* Prints the most frequent names; searches SHOWN times, because that is simple. */
 static void tally_print(struct tally *tally, const char *title)
 {
     printf("%s:", title);
@@ -134,7 +134,7 @@ static double now_s(void)
 
 struct listener {
     int fd;
-    char *bytes; /* what has arrived and is not yet used */
+    char *bytes; /* received and not yet parsed */
     size_t used, room;
     bool in_body;
     struct tally hashtags, languages;
@@ -154,8 +154,8 @@ static void count_event(struct listener *listener, const char *bytes, size_t len
     json_decref(event);
 }
 
-/* The head of the response, once it is whole. Returns the bytes used; 0: more are needed; -1: the
- * stream was refused, and the server says why behind the head. */
+/* Parses the head of the response, once it is complete. Returns the bytes used; 0: more are needed;
+ * -1: the stream was refused, and the body says why. */
 static ssize_t use_head(struct listener *listener)
 {
     char *end = memmem(listener->bytes, listener->used, "\r\n\r\n", 4);
@@ -172,7 +172,8 @@ static ssize_t use_head(struct listener *listener)
     return end + 4 - listener->bytes;
 }
 
-/* The next event, or a keep-alive. Returns the bytes used; 0: more are needed; -1: not a length. */
+/* Parses the next event or keep-alive. Returns the bytes used; 0: more are needed; -1: not a
+ * length. */
 static ssize_t use_message(struct listener *listener)
 {
     char *end = memmem(listener->bytes, listener->used, "\r\n", 2);
@@ -192,7 +193,7 @@ static ssize_t use_message(struct listener *listener)
     return (ssize_t)(head + length);
 }
 
-/* Reads what is there and uses what is whole of it. false: the stream has ended. */
+/* Reads what has arrived and parses what is complete. false: the stream has ended. */
 static bool read_more(struct listener *listener)
 {
     ssize_t count, used;

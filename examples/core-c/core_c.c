@@ -1,11 +1,11 @@
-/* core_c.c - a program with an event loop writes through the social core, and never waits.
+/* core_c.c - a program with an event loop writes through the social core without blocking.
  *
  *     core-c SOCKET LOGIN TEXT
  *
- * Connects to the Redis behind the unix socket, makes the user LOGIN unless there is one, posts
- * TEXT, and prints the post's id. Each step builds a call, hands its arguments to hiredis, and goes
- * on when the answer comes: the library has no loop of its own and does no I/O here. It is for one
- * Redis; README.md says what a cluster needs. */
+ * Connects to the Redis at the unix socket, creates the user LOGIN if there is none, posts TEXT,
+ * and prints the post's id. Each step builds a call, passes its arguments to hiredis, and continues
+ * when the answer arrives: the library has no loop of its own and does no I/O here. This works for
+ * a single Redis; README.md says what a cluster needs. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,14 +22,14 @@
 
 struct program;
 
-/* What to do with an answer; the next call has been sent, or the program is over. */
+/* Handles an answer: the next call has been sent afterwards, or the program is over. */
 typedef void (*answer_fn)(struct program *program, const redisReply *reply);
 
 struct program {
     redisAsyncContext *redis;
     const char *login, *text;
     struct sl_meta meta;
-    struct sl_call call; /* one at a time, built anew for each step */
+    struct sl_call call; /* one at a time, rebuilt for each step */
     answer_fn answered;
     struct failure failure;
     int status;
@@ -56,7 +56,7 @@ static void transmit(struct program *program)
                           program->call.argvlen);
 }
 
-/* Sends what a builder has made, `r` being its result; `answered` takes the answer. */
+/* Sends the call of a builder, `r` being its result; `answered` handles the answer. */
 static void ask(struct program *program, int r, answer_fn answered)
 {
     program->answered = answered;
@@ -71,7 +71,7 @@ static void on_reply(redisAsyncContext *redis, void *reply, void *context)
     struct program *program = context;
 
     (void)redis;
-    if (sl_reply_is_noscript(reply)) { /* a new server: it is told the script's text, once */
+    if (sl_reply_is_noscript(reply)) { /* a new server: send the script's text once */
         sl_call_use_source(&program->call, true);
         transmit(program);
         return;
@@ -79,7 +79,7 @@ static void on_reply(redisAsyncContext *redis, void *reply, void *context)
     program->answered(program, reply);
 }
 
-/* ---- the steps, last one first ---- */
+/* ---- the steps, the last one first ---- */
 
 static void on_posted(struct program *program, const redisReply *reply)
 {

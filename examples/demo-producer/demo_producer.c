@@ -1,11 +1,11 @@
-/* demo_producer.c - a small social site at human speed: people post, reply, take back, follow.
+/* demo_producer.c - a small social site at human speed: people post, reply, delete, follow.
  *
  *     demo-producer [--redis URL] [--per-minute N] [--count N] FILE
  *
- * FILE holds people, {"login","name"}, and what they say, {"user","lang","text","geo"}, one JSON
- * object a line. Everything goes through the social core (libsluice), so it is kept, logged and
- * published. What it shows is how a blocking program uses the core: a call is built, sent, and its
- * reply read, each time in the same three steps (write_it() below). */
+ * FILE has people, {"login","name"}, and what they say, {"user","lang","text","geo"}, one JSON
+ * object per line. Everything goes through the social core (libsluice), so it is stored, logged and
+ * published. It shows how a blocking program uses the core: a call is built and sent, and its reply
+ * read, always in the same three steps (write_it() below). */
 #include <errno.h>
 #include <hiredis/hiredis.h>
 #include <jansson.h>
@@ -43,7 +43,7 @@ struct recent_follow {
 struct site {
     struct sl_redis_link *link;
     struct sl_meta meta;
-    struct sl_call call; /* built anew for every request */
+    struct sl_call call; /* rebuilt for every request */
     unsigned long requests;
     json_t *lines; /* all of the file */
     struct person people[PEOPLE_MAX];
@@ -80,8 +80,8 @@ static struct person *find_person(struct site *site, const char *login, size_t l
     return NULL;
 }
 
-/* A name of its own for each write: if its answer is lost, the link sends it once more, and it is
- * still done only once. */
+/* A new name for each write: if its answer is lost, the link sends it again, and it is still done
+ * only once. */
 static struct sl_slice request_id(struct site *site, char *room, size_t room_size)
 {
     int length = snprintf(room, room_size, "demo-%ld-%ld-%lu", (long)getpid(), (long)time(NULL),
@@ -90,7 +90,7 @@ static struct sl_slice request_id(struct site *site, char *room, size_t room_siz
     return sl_slice(room, (size_t)length);
 }
 
-/* Sends what a builder has made of site->call (`r` is its result) and reads the answer. */
+/* Sends the call that a builder has made of site->call (`r` is its result) and reads the answer. */
 static int write_it(struct site *site, int r, struct sl_written *ret_written,
                     struct failure *failure)
 {
@@ -104,7 +104,7 @@ static int write_it(struct site *site, int r, struct sl_written *ret_written,
     return r;
 }
 
-/* Makes the user, or finds out that a former run has. */
+/* Creates the user, or finds out that an earlier run has. */
 static int settle(struct site *site, struct person *person, struct failure *failure)
 {
     struct sl_user_ref by_login = sl_user_by_login(sl_slice_str(person->login));
@@ -133,7 +133,7 @@ static int settle(struct site *site, struct person *person, struct failure *fail
     return r;
 }
 
-/* The newest post of `author`, to reply to; NULL: none. */
+/* Returns the newest post of `author`, to reply to; NULL: none. */
 static const struct recent_post *newest_of(const struct site *site, const struct person *author)
 {
     const struct recent_post *newest = NULL;
@@ -147,7 +147,7 @@ static const struct recent_post *newest_of(const struct site *site, const struct
     return newest;
 }
 
-/* The next line of somebody's; the order is shuffled anew each time all have been said. */
+/* Returns the author's next line; the order is shuffled anew when all have been used. */
 static const json_t *next_line(struct site *site)
 {
     if (site->posts_used == site->posts_count)
@@ -200,7 +200,7 @@ static int say_something(struct site *site, struct failure *failure)
     return r;
 }
 
-/* Somebody thinks better of it. */
+/* Deletes some recent post. */
 static int take_back(struct site *site, struct failure *failure)
 {
     struct recent_post *post = &site->recent[(size_t)random() % RECENT];
@@ -218,10 +218,10 @@ static int take_back(struct site *site, struct failure *failure)
     if (r == 0 || r == -ENOENT)
         printf("%s takes a post back\n", post->author->login);
     post->author = NULL;
-    return r == -ENOENT ? 0 : r; /* gone already: a former answer was lost */
+    return r == -ENOENT ? 0 : r; /* already deleted: an earlier answer was lost */
 }
 
-/* `user` follows `target`, or does not any more. */
+/* `user` follows `target`, or unfollows it. */
 static int relate(struct site *site, const struct recent_follow *pair, bool follows,
                   struct failure *failure)
 {
@@ -237,7 +237,7 @@ static int relate(struct site *site, const struct recent_follow *pair, bool foll
     r = follows ? sl_follow_call(&site->call, &site->meta, request, &user, &target, failure)
                 : sl_unfollow_call(&site->call, &site->meta, request, &user, &target, failure);
     r = write_it(site, r, &written, failure);
-    if (r == 0 && written.id > 0) /* 0: it was so already */
+    if (r == 0 && written.id > 0) /* 0: nothing has changed */
         printf("%s %s %s\n", pair->user->login, follows ? "follows" : "unfollows", other->login);
     return r;
 }
@@ -253,7 +253,7 @@ static int follow_somebody(struct site *site, struct failure *failure)
     return relate(site, &pair, true, failure);
 }
 
-/* Somebody has heard enough. */
+/* Ends some recent follow. */
 static int unfollow_somebody(struct site *site, struct failure *failure)
 {
     struct recent_follow *pair;
@@ -332,14 +332,14 @@ static int open_site(struct site *site, const char *url, struct failure *failure
     return r;
 }
 
-/* Human things happen at random: the pauses between them are distributed exponentially. */
+/* Pauses between actions of people are random, with an exponential distribution. */
 static void pause_between(double per_minute)
 {
     double chance = ((double)random() + 1) / ((double)RAND_MAX + 1);
     double seconds = -log(chance) * 60 / per_minute;
     struct timespec time = {(time_t)seconds, (long)(fmod(seconds, 1) * 1e9)};
 
-    nanosleep(&time, NULL); /* a signal ends it */
+    nanosleep(&time, NULL); /* a signal interrupts it */
 }
 
 static int usage(const char *program)

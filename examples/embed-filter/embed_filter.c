@@ -2,9 +2,9 @@
  *
  *     embed-filter NAME=RULE... < lines
  *
- * Prints each line that a rule matches, the names of its rules before it. What it shows is all that
- * there is to embedding: check rules, put them into an index, read each text once, ask the index.
- * It stays as quick with a million rules. */
+ * Prints each line that a rule matches, after the names of its rules. It shows all that embedding
+ * takes: check rules, add them to an index, read each text once, query the index. It is as fast
+ * with a million rules. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,16 +1,16 @@
-/* firehose_consumer.c - follows every public post, and keeps up with what is taken back.
+/* firehose_consumer.c - follows all public posts and their deletions.
  *
  *     firehose-consumer [--count N] URL TOKEN
  *
- * Prints a line for each event: `+ id login: text` for a post, `- id` for a deletion. What it shows
- * is how to be a good client: read NDJSON line by line, know the server's own messages, come back
- * after a failure later and later, and not at all after a refusal; and say, when coming back, which
- * event was the last, so that the server begins behind it and nothing is missed.
+ * Prints a line for each event: `+ id login: text` for a post, `- id` for a deletion. It shows what
+ * a good client does: read NDJSON line by line, know the server's own messages, reconnect after a
+ * failure with growing pauses, and not at all after a refusal; and send the id of the last event
+ * when it reconnects, so that the server continues after it and nothing is missed.
  *
- * The id of an event is such a cursor when events come out of Sluice's log; one that comes late,
- * behind events with greater ids, has a `cursor` besides, which counts. A producer that only
- * publishes numbers its events as it likes: where there is one, read Server-Sent Events, which mark
- * every cursor with `id:`. */
+ * The id of an event is such a cursor when events come from Sluice's log; one that comes late,
+ * after events with greater ids, also has a `cursor`, which counts instead. A producer that only
+ * publishes chooses ids as it likes: if there is one, read Server-Sent Events, which mark every
+ * cursor with `id:`. */
 #include <curl/curl.h>
 #include <errno.h>
 #include <jansson.h>
@@ -24,12 +24,12 @@
 enum { LINE_MAX_BYTES = 16 << 20, WAIT_FIRST_MS = 500, WAIT_LAST_MS = 60000, SILENCE_MAX_S = 60 };
 
 struct consumer {
-    char *line; /* what has arrived of the current line */
+    char *line; /* received part of the current line */
     size_t length, room;
-    unsigned long events; /* since the connection was made */
-    unsigned long wanted; /* leave after so many; 0: never */
-    long retry_ms;        /* the server asked for it; -1: it did not */
-    char cursor[160];     /* the last event, or how far a quiet stream has got; empty: none yet */
+    unsigned long events; /* since the connection was opened */
+    unsigned long wanted; /* exit after this many; 0: never */
+    long retry_ms;        /* requested by the server; -1: it did not */
+    char cursor[160]; /* of the last event, or how far a quiet stream has got; empty: none yet */
 };
 
 static volatile sig_atomic_t stopped;
@@ -53,7 +53,7 @@ static void keep_event(struct consumer *consumer, const json_t *event)
     keep_cursor(consumer, cursor ? cursor : json_object_get(event, "id"));
 }
 
-/* One event, or one message of the server about the stream. */
+/* Handles one event, or one message of the server about the stream. */
 static void consume(struct consumer *consumer, const char *line, size_t length)
 {
     json_error_t error;
@@ -93,7 +93,7 @@ static void consume(struct consumer *consumer, const char *line, size_t length)
     json_decref(event);
 }
 
-/* libcurl hands over bytes as they come; lines are our business. */
+/* libcurl passes bytes as they arrive; splitting them into lines is left to us. */
 static size_t on_bytes(char *bytes, size_t size, size_t count, void *context)
 {
     struct consumer *consumer = context;
@@ -158,7 +158,8 @@ static long follow(struct consumer *consumer, const char *url, const char *token
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, consumer);
     curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
     curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
-    /* Keep-alives come every 20 seconds, so a minute of silence means that nobody is there. */
+    /* Keep-alives come every 20 seconds, so a minute of silence means that the connection is
+     * dead. */
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)SILENCE_MAX_S);
 
@@ -174,7 +175,7 @@ static long follow(struct consumer *consumer, const char *url, const char *token
     return status;
 }
 
-/* Between half of `most_ms` and all of it: a thousand clients must not come back at once. */
+/* Waits between half of `most_ms` and all of it: a thousand clients must not come back at once. */
 static void wait_at_random(long most_ms)
 {
     unsigned random = 0;
@@ -183,7 +184,8 @@ static void wait_at_random(long most_ms)
     if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
         random = (unsigned)time(NULL);
     ms = most_ms / 2 + (long)(random % (unsigned)(most_ms / 2 + 1));
-    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL); /* a signal ends it */
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000},
+              NULL); /* a signal interrupts it */
 }
 
 int main(int argc, char **argv)
@@ -211,7 +213,7 @@ int main(int argc, char **argv)
         if (consumer.wanted > 0 && consumer.events >= consumer.wanted)
             break;
         if (answer >= 400 && answer < 500 && answer != 429) {
-            status = 1; /* refused: asking again would change nothing */
+            status = 1; /* refused: asking again would not help */
             break;
         }
         if (consumer.events > 0)

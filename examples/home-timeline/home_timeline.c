@@ -3,13 +3,13 @@
  *     home-timeline URL LOGIN
  *
  * URL is redis://... or unix:///... Shows the newest posts of the user and of those whom the user
- * follows; then each line of standard input asks for more:
+ * follows; then each line of standard input requests more:
  *
  *     more    the next page, of older posts
  *     new     what has come since the newest post that was shown
  *
- * A read is a few rounds of calls, most often one: sl_home_run() sends them on a blocking link. An
- * event loop takes the rounds one by one instead (sluice/home_read.h). */
+ * A read takes a few rounds of calls, usually one: sl_home_run() sends them on a blocking link. A
+ * program with an event loop handles the rounds one by one instead (sluice/home_read.h). */
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -46,7 +46,7 @@ static int find_database(struct timeline *timeline, const char *url)
     return r;
 }
 
-/* The rows are the read's, so they are shown before it is freed. */
+/* The rows belong to the read, so they are shown before it is freed. */
 static void show(struct timeline *timeline, const struct sl_home_read *read)
 {
     for (size_t i = 0; i < sl_home_read_count(read); i++) {

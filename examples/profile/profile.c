@@ -3,8 +3,8 @@
  *     profile URL LOGIN
  *
  * URL is redis://... or unix:///... The page takes two round trips: the user, a page of posts and a
- * page of followers are asked for together; then the followers that live in other shards, where a
- * database has more than one. Reading never needs a request id and may always be repeated. */
+ * page of followers are requested together; then the followers that are in other shards, if the
+ * database has more than one. Reads need no request id and may always be repeated. */
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -81,11 +81,11 @@ static void show_follower(const struct sl_user_row *row)
     printf("followed by @%.*s\n", SL_SLICE_ARG(row->user.login));
 }
 
-/* Followers of other shards, whose ids are all that the list could tell. */
+/* Followers in other shards; the list has only their ids. */
 static int show_far_followers(struct segment *page, const struct sl_user_ref *far, size_t count)
 {
     struct sl_shard_calls calls = SL_SHARD_CALLS_INIT;
-    redisReply *replies[NEWEST] = {NULL}; /* there are not more calls than users */
+    redisReply *replies[NEWEST] = {NULL}; /* there are at most as many calls as users */
     int r;
 
     r = sl_users_calls(&calls, &page->meta, far, count, &page->failure);
@@ -131,7 +131,7 @@ static int show_followers(struct segment *page, const redisReply *reply)
 
 enum { USER, POSTS, FOLLOWERS, QUESTIONS };
 
-/* All of a user's shard, in one go. */
+/* Requests everything in the user's shard in one round trip. */
 static int ask(struct segment *page, const struct sl_user_ref *user, struct sl_call *calls,
                redisReply **ret_replies)
 {

@@ -24,7 +24,7 @@ def main():
     server = redis.Redis.from_url(given.redis)
     last = 0
     for line in sys.stdin:
-        # Any number that grows will do as an id; this one goes on where an earlier run ended.
+        # Any number that grows will do as an id; this one continues where an earlier run ended.
         last = max(last + 1, time.time_ns() // 1000)
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         event = {"id": str(last), "type": "post", "at": at, "post": {
