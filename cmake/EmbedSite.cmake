@@ -1,8 +1,8 @@
 # Run by cmake -P: -DOUTPUT=FILE.c -DBUNDLE=FOLDER
 #
-# Writes a C file that defines `dashboard_site`: what FOLDER/manifest.txt lists, each file as it is
-# and as its .gz beside it. A line of the manifest: path, name of the file, page or asset, all or
-# operators, separated by tabs. Without a folder the site is empty.
+# Writes a C file that defines `dashboard_site`: the files listed in FOLDER/manifest.txt, each uncompressed and as its
+# .gz. A line of the manifest: path, name of the file, page or asset, all or operators, separated by tabs. Without a
+# folder the site is empty.
 set(c "/* Made from web/ by cmake/EmbedSite.cmake. */\n#include \"gateway/front/site.h\"\n")
 set(rows "")
 set(count 0)

@@ -1,7 +1,7 @@
 # Run by cmake -P in the folder that shall get node_modules: -DNPM=PROGRAM -DFROM=FOLDER
 #
-# Installs what FOLDER/package-lock.json pins, without running any script of a package. What npm has
-# fetched before it takes from its cache.
+# Installs what FOLDER/package-lock.json pins, without running any script of a package. npm takes packages from its
+# cache if it can.
 file(COPY "${FROM}/package.json" "${FROM}/package-lock.json" "${FROM}/.npmrc" DESTINATION .)
 execute_process(
     COMMAND "${NPM}" ci --ignore-scripts --prefer-offline --no-audit --no-fund --no-update-notifier

@@ -1,5 +1,5 @@
-# How everything is compiled: one INTERFACE target carries the language, the warnings and the
-# sanitizers, so that a target links `sluice_build` and says nothing about flags itself.
+# How everything is compiled: one INTERFACE target carries the language, the warnings and the sanitizers, so a target
+# that links `sluice_build` sets no flags itself.
 
 set(CMAKE_C_STANDARD 11)
 set(CMAKE_C_STANDARD_REQUIRED ON)
@@ -23,8 +23,8 @@ target_compile_options(sluice_build INTERFACE
     -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes
     -Wwrite-strings -Wvla -Wformat=2 -Wundef -fno-common)
 
-# Assertions stay on in what users run. CMake adds -DNDEBUG to each build type but Debug, and a
-# packager's CFLAGS may. Options of a target come behind all of these, and the last one counts.
+# Assertions stay enabled in what users run. CMake adds -DNDEBUG to each build type but Debug, and a packager's CFLAGS
+# may contain it. Options of a target come after all of these, and the last one counts.
 target_compile_options(sluice_build INTERFACE -UNDEBUG)
 
 if(SLUICE_SANITIZE)

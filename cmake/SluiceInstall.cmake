@@ -1,7 +1,7 @@
 # What users of the libraries get: shared libraries, headers, pkg-config files, a CMake package.
 #
-# Headers of this tree include each other by their place in it ("src/call/call.h"); users see one folder,
-# <sluice/call.h>. The translation lies in build/include, where this tree's examples read it too.
+# Headers in this tree include each other by their path in it ("src/call/call.h"); users see one folder,
+# <sluice/call.h>. The converted headers are in build/include, where this tree's examples read them, too.
 
 set(SLUICE_PUBLIC_INCLUDE "${CMAKE_BINARY_DIR}/include")
 
@@ -19,7 +19,7 @@ function(sluice_public_headers)
     endforeach()
 endfunction()
 
-# A shared library of the objects that the static one has; what is not SL_EXPORT stays hidden.
+# A shared library of the same objects as the static one; what is not SL_EXPORT stays hidden.
 function(sluice_shared_library target name objects)
     add_library(${target} SHARED "$<TARGET_OBJECTS:${objects}>")
     set_target_properties(${target} PROPERTIES

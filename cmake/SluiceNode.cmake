@@ -1,4 +1,4 @@
-# Packages from npm, where Node is found: SLUICE_NODE, SLUICE_NPM, SLUICE_HAS_NODE.
+# Packages from npm, if Node is found: SLUICE_NODE, SLUICE_NPM, SLUICE_HAS_NODE.
 
 find_program(SLUICE_NODE NAMES node nodejs)
 find_program(SLUICE_NPM NAMES npm)
@@ -12,8 +12,8 @@ if(SLUICE_NODE AND SLUICE_NPM)
     endif()
 endif()
 
-# At build time, installs what `folder`/package-lock.json pins into node_modules of the current
-# binary folder: again only when the lock changes. *ret_stamp is the file to depend on.
+# At build time, installs what `folder`/package-lock.json pins into node_modules of the current binary folder; again
+# only when the lock file changes. *ret_stamp is the file to depend on.
 function(sluice_npm_ci folder ret_stamp)
     set(script "${PROJECT_SOURCE_DIR}/cmake/NpmCi.cmake")
     set(stamp "${CMAKE_CURRENT_BINARY_DIR}/node_modules/.package-lock.json")

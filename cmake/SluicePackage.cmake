@@ -1,5 +1,6 @@
-# What a machine that runs sluiced gets beside the programs: the unit, its settings, rules and
-# dashboard for Prometheus and Grafana, configurations of proxies. `cpack` in a build folder makes sluice_VERSION_ARCH.deb of it all.
+# What is installed in addition to the programs on a machine that runs sluiced: the unit, its settings, rules and
+# dashboard for Prometheus and Grafana, configurations of proxies. `cpack` in a build folder makes
+# sluice_VERSION_ARCH.deb of all of it.
 
 install(FILES
     "${CMAKE_SOURCE_DIR}/packaging/prometheus/prometheus.yml"
@@ -8,8 +9,7 @@ install(FILES
     DESTINATION "${CMAKE_INSTALL_DATADIR}/sluice")
 install(DIRECTORY "${CMAKE_SOURCE_DIR}/packaging/proxies" DESTINATION "${CMAKE_INSTALL_DATADIR}/sluice")
 
-# The prefix is known when it is installed, not before: /etc belongs to /usr, as usual, and an etc
-# of its own to any other prefix.
+# The prefix is only known at installation: /etc belongs to /usr, as usual, and PREFIX/etc to any other prefix.
 install(CODE "set(source \"${CMAKE_SOURCE_DIR}/packaging\")
 set(sbin \"${CMAKE_INSTALL_SBINDIR}\")")
 install(CODE [[
@@ -38,8 +38,7 @@ set(CPACK_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION net)
-# dpkg-shlibdeps reads off the programs what they link; the plugin of libwebsockets for libuv is
-# loaded at run time, so it is named.
+# dpkg-shlibdeps finds what the programs link; the libuv plugin of libwebsockets is loaded at run time, so it is named.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_DEPENDS libwebsockets-evlib-uv)
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS redis-server)

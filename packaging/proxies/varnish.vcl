@@ -42,8 +42,8 @@ sub vcl_backend_response {
     }
 }
 
-# While no sluiced serves it is answered 503, at which an EventSource gives up for good. This answer is
-# an empty stream that ends: it comes back after two seconds, with its cursor.
+# While no sluiced is running, requests are answered with 503, on which an EventSource gives up for good. This answer is
+# an empty stream that ends: the EventSource reconnects after two seconds, with its cursor.
 sub vcl_backend_error {
     if (bereq.http.Accept ~ "text/event-stream") {
         set beresp.status = 200;
