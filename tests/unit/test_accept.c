@@ -8,7 +8,7 @@ static enum accept_choice choose(const char *accept)
     return accept_choose(&(struct http_list){{sl_slice_str(accept)}});
 }
 
-/* Its elements on a line each, the last line takes the rest. */
+/* `accept` has one element per line; the last line gets the rest. */
 static enum accept_choice choose_from_lines(const char *accept)
 {
     struct sl_slice rest = sl_slice_str(accept);

@@ -1,5 +1,5 @@
-/* test_acceptor.c - real connections over the loopback, and descriptors that run out for real: the
- * soft limit is lowered to what is open. */
+/* test_acceptor.c - real connections over loopback, with a real shortage of descriptors: the soft
+ * limit is lowered to the number that is open. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
@@ -83,7 +83,7 @@ static int end(void **state)
     return 0;
 }
 
-/* Connected, and in the queue of the listener, when it returns. */
+/* On return they are connected, and in the queue of the listener. */
 static void connect_clients(size_t listener, size_t count)
 {
     for (; count > 0; count--) {
@@ -106,7 +106,7 @@ static uint64_t shed(void)
     return metric_get(metrics, METRIC_ACCEPT_EXHAUSTED);
 }
 
-/* The lowest descriptor that is free becomes the limit: what is open goes on. */
+/* Makes the lowest free descriptor the limit; open descriptors keep working. */
 static void use_up_descriptors(void)
 {
     struct rlimit none = limit;
@@ -120,7 +120,7 @@ static void use_up_descriptors(void)
     assert_int_equal(errno, EMFILE);
 }
 
-/* The server has ended the client's connection. */
+/* Whether the server has closed the client's connection. */
 static bool is_hung_up(int client)
 {
     struct pollfd pollfd = {.fd = client, .events = POLLIN};
@@ -141,7 +141,7 @@ static void test_some_are_accepted_in_a_turn_and_all_in_the_end(void **state)
     (void)state;
     connect_clients(0, CLIENTS);
     turn();
-    assert_int_equal(served_count, 0); /* it is not open */
+    assert_int_equal(served_count, 0); /* it is not open yet */
     acceptor_open(acceptor);
     turn();
     assert_int_equal(served_count, PER_TURN);
@@ -191,13 +191,13 @@ static void test_at_the_end_the_queue_is_emptied(void **state)
     connect_clients(1, 2);
     acceptor_close(acceptor, true);
     assert_int_equal(served_count, CLIENTS);
-    acceptor_close(acceptor, true); /* once is enough, twice does no harm */
+    acceptor_close(acceptor, true); /* calling it twice is harmless */
     turn();
     assert_int_equal(served_count, CLIENTS);
     assert_int_equal(shed(), 0);
 }
 
-/* Another process has the same socket, and accepts what is left. */
+/* Another process has the same socket, and accepts the rest. */
 static void test_queue_that_is_not_emptied_is_left_to_others(void **state)
 {
     (void)state;
@@ -223,7 +223,7 @@ static void test_who_was_never_open_leaves_the_queue_alone(void **state)
     assert_true(is_connected(clients[0]));
 }
 
-/* Each is hung up on and counted once; the loop has nothing to do then, and rests. */
+/* Each is closed and counted once; then the loop has nothing to do, and sleeps. */
 static void test_who_comes_when_descriptors_have_run_out_is_hung_up_on(void **state)
 {
     (void)state;
@@ -243,7 +243,7 @@ static void test_it_comes_back_when_there_are_descriptors_again(void **state)
 {
     (void)state;
     acceptor_open(acceptor);
-    for (size_t round = 1; round <= 3; round++) { /* the spare descriptor is there again */
+    for (size_t round = 1; round <= 3; round++) { /* the spare descriptor is back */
         connect_clients(0, 2);
         use_up_descriptors();
         turn();
@@ -257,7 +257,7 @@ static void test_it_comes_back_when_there_are_descriptors_again(void **state)
     assert_int_equal(shed(), 6);
 }
 
-/* Somebody took the spare one: nothing can be done, until there is one again. */
+/* The spare one is in use: nothing can be done until a descriptor is free again. */
 static void test_without_a_spare_descriptor_it_waits_for_one(void **state)
 {
     struct rlimit less;
@@ -267,7 +267,7 @@ static void test_without_a_spare_descriptor_it_waits_for_one(void **state)
     connect_clients(0, 1);
     use_up_descriptors();
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &less), 0);
-    less.rlim_cur = 0; /* what is given up cannot be had again */
+    less.rlim_cur = 0; /* the limit cannot be raised again */
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &less), 0);
     turn();
     assert_int_equal(served_count, 0);
@@ -280,7 +280,7 @@ static void test_without_a_spare_descriptor_it_waits_for_one(void **state)
     use_up_descriptors();
     turn();
     restore_descriptors();
-    assert_int_equal(shed(), 1); /* it had taken care to have one again */
+    assert_int_equal(shed(), 1); /* it had got its spare descriptor back */
     assert_true(is_hung_up(clients[1]));
 }
 
@@ -321,7 +321,7 @@ static void test_without_memory_or_descriptors_there_is_none(void **state)
     assert_null(new_acceptor());
     restore_descriptors();
     turn();
-    assert_int_equal(dup(listeners[0]), lowest); /* none has been left open */
+    assert_int_equal(dup(listeners[0]), lowest); /* no descriptor was leaked */
     close(lowest);
 }
 

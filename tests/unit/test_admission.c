@@ -119,8 +119,8 @@ static void test_streams_of_a_dead_worker_are_forgotten(void **state)
     admission_free(admission);
 }
 
-/* Processes that enter and leave at random and are killed in the middle of it, over and over: the
- * list must stay usable and come out empty. */
+/* Processes enter and leave at random and are killed meanwhile, again and again: the list must stay
+ * usable and end up empty. */
 static void test_the_list_survives_workers_killed_at_any_moment(void **state)
 {
     enum { WORKERS = 3, ROUNDS = 40 };
@@ -171,7 +171,7 @@ static void test_the_list_survives_workers_killed_at_any_moment(void **state)
     admission_free(admission);
 }
 
-/* --- workers at the same time ----------------------------------------------------------------- */
+/* --- concurrent workers ----------------------------------------------------------------------- */
 
 enum { THREADS = 4, STREAMS = 32, TURNS = 4000 };
 
@@ -236,7 +236,7 @@ static void *work(void *owner)
     return NULL;
 }
 
-/* Threads, for ThreadSanitizer's sake: to the list they are what processes are. */
+/* Threads, for the sake of ThreadSanitizer: to the list they are the same as processes. */
 static void test_workers_are_told_of_their_own_streams_while_others_come_and_go(void **state)
 {
     struct admission *admission = admission_new(STREAMS, THREADS);

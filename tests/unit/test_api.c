@@ -1,5 +1,5 @@
-/* The API on a true Redis, without sockets of clients: memory that runs out at every place, owners
- * who leave, and the end. */
+/* The API with a real Redis, without client sockets: failing allocations everywhere, owners that
+ * disconnect, and shutdown. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static struct api_settings settings;
 static struct api *api;
 static struct buffer authorization;
 
-/* What was answered last. */
+/* Number of answers, and the last one. */
 static unsigned answers;
 static int status;
 static char code[64];
@@ -76,7 +76,7 @@ static int end_group(void **state)
     return 0;
 }
 
-/* Asks with a token for `subject`. */
+/* Requests are made with a token for `subject`. */
 static void sign(const char *subject)
 {
     unsigned char mac[EVP_MAX_MD_SIZE];
@@ -181,7 +181,7 @@ static int end(void **state)
     return 0;
 }
 
-/* Makes a user and asks as that one from now on. */
+/* Creates a user and makes the following requests as that user. */
 static void become(const char *login)
 {
     char text[100], id[32];
@@ -236,7 +236,7 @@ static void test_only_so_many_are_under_way(void **state)
     answers = 0;
     for (size_t i = 0; i < MAX_REQUESTS; i++)
         assert_int_equal(begin_api("GET /v1/users/me", "", &requests[i]), 0);
-    api_abandon(requests[0]); /* which still counts: Redis has to answer it */
+    api_abandon(requests[0]); /* it still counts: Redis has to answer it */
     assert_int_equal(begin_api("GET /v1/users/me", "", &requests[MAX_REQUESTS]), -EPROTO);
     assert_int_equal(status, 503);
     assert_string_equal(code, "busy");
@@ -297,7 +297,7 @@ static void test_a_segment_of_a_path_is_decoded_once(void **state)
     assert_int_equal(ask("GET /v1/posts/%3", ""), 404);
 }
 
-/* Writes `form` with `n` in place of its #. */
+/* Writes `form` with its # replaced by `n`. */
 static void number(const char *form, int n, char *room, size_t size)
 {
     int before = (int)strcspn(form, "#");
@@ -307,8 +307,8 @@ static void number(const char *form, int n, char *room, size_t size)
         room[0] = '\0';
 }
 
-/* Each request is tried with memory that fails at the first place, the second, ..., until it gets
- * through; what does not is answered 503, and nothing is lost or left. */
+/* Each request is tried with the first allocation failing, then the second, ..., until it succeeds;
+ * a failed one is answered with 503, and nothing is lost or leaked. */
 static void test_memory_may_run_out_anywhere(void **state)
 {
     static const char *const requests[][2] = {

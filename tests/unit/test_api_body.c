@@ -7,7 +7,7 @@
 
 static struct http_refusal refusal;
 
-/* The body as an object, to be given up, or NULL: refused. */
+/* Returns the body as an object, to be freed, or NULL: refused. */
 static json_t *read_bytes(const char *text, size_t size)
 {
     const struct http_request http = {
@@ -74,7 +74,7 @@ static void test_members_that_are_there_twice_are_named(void **state)
                    "a member is given twice, at line 1, column 16");
     expect_refused("{\"b\":{\"c\":1,\n\"c\":2}}", "duplicate_member", "c",
                    "a member is given twice, at line 2, column 3");
-    /* not fit to be shown */
+    /* must not be shown */
     expect_refused("{\"a b\":1,\"a b\":2}", "duplicate_member", "",
                    "a member is given twice, at line 1, column 14");
 }

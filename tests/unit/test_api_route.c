@@ -62,7 +62,7 @@ static void test_paths_that_are_none(void **state)
     }
 }
 
-/* Every path says what it takes, and takes what it says. */
+/* Every path allows the methods that it lists, and no others. */
 static void test_every_operation_is_allowed_where_it_is(void **state)
 {
     static const struct {

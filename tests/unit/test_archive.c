@@ -1,5 +1,6 @@
-/* Posts beyond profile-max go to the archive and nowhere else: whoever is killed, and whatever is
- * deleted meanwhile, each post is in Redis or in the archive, and what is deleted in neither.
+/* Posts beyond profile-max go to the archive and nowhere else: whichever process is killed, and
+ * whatever is deleted meanwhile, each post is in Redis or in the archive, and a deleted post in
+ * neither.
  *
  *     test_archive [SHARDS [sqlite|mysql]] */
 #include <errno.h>
@@ -72,7 +73,7 @@ static void work_with_patience(struct core *child)
     work_with(child, fixture.url, 30000);
 }
 
-/* Takes over at once what the dead held. */
+/* Takes over at once the tasks of dead workers. */
 static void work(void)
 {
     work_with(&core, fixture.url, 1);
@@ -88,7 +89,7 @@ static struct sl_archive *open_archive(void)
     return archive;
 }
 
-/* What the archive has of a post; NULL: nothing. To be freed. */
+/* Returns the archived post, to be freed; NULL: it is not in the archive. */
 static char *archived(uint64_t post)
 {
     struct sl_archive *archive = open_archive();
@@ -146,7 +147,7 @@ static int delete_with(const char *login, uint64_t post, const char *json, const
                                                post, sl_slice_str(json), &core.failure));
 }
 
-/* As the command line does it. */
+/* Like the command line does. */
 static int delete_post(const char *login, uint64_t post)
 {
     int r = core_delete(&core, login, post, NULL);
@@ -158,7 +159,7 @@ static int delete_post(const char *login, uint64_t post)
     return r;
 }
 
-/* May the reader see what the archive has of a post? 0 or -ENOENT; *ret_row is not for long. */
+/* May the reader see this post from the archive? 0 or -ENOENT; *ret_row is only valid briefly. */
 static int judge(uint64_t post, uint64_t reader, char room[4096])
 {
     struct sl_archive *archive = open_archive();
@@ -186,7 +187,7 @@ static int judge(uint64_t post, uint64_t reader, char room[4096])
     return r;
 }
 
-/* Each post that is not deleted is in one of the two, those that are in none; the newest of them
+/* Each post that is not deleted is in one of the two, each deleted one in neither; the newest ones
  * are in Redis, and the counter counts all. */
 static void check(const char *what, const bool is_deleted[POSTS])
 {
@@ -281,7 +282,7 @@ static void test_a_deleted_post_leaves_the_archive_with_its_event(void **state)
     json = archived(posts[1]);
     assert_int_equal(delete_with("bob", posts[1], json, NULL), -EPERM);
     assert_int_equal(delete_with("ada", posts[1], json, "request"), 0);
-    assert_int_equal(judge(posts[1], SL_READER_SYSTEM, room), -ENOENT); /* at once */
+    assert_int_equal(judge(posts[1], SL_READER_SYSTEM, room), -ENOENT); /* immediately */
     assert_int_equal(delete_with("ada", posts[1], json, "request"), 0);
     assert_true(core.written.is_repeated);
     assert_int_equal(core_delete(&core, "ada", posts[1], "request"), 0);
@@ -293,7 +294,7 @@ static void test_a_deleted_post_leaves_the_archive_with_its_event(void **state)
     freeReplyObject(last);
     work();
     check("deleted", is_deleted);
-    assert_int_equal(delete_with("ada", posts[1], json, NULL), -ENOENT); /* read before */
+    assert_int_equal(delete_with("ada", posts[1], json, NULL), -ENOENT); /* had been read before */
     free(json);
 }
 
@@ -313,8 +314,7 @@ static void test_a_post_that_the_archive_never_had_cannot_be_slipped_in(void **s
     assert_int_equal(core_digest(&core), digest);
 }
 
-/* The first half of what a worker does: `count` posts are given away and stored, and stay in Redis.
- */
+/* The first half of a worker's task: `count` posts are sent and stored, and stay in Redis. */
 static void take_and_store(struct sl_archive *archive, uint64_t count)
 {
     struct sl_call call = SL_CALL_INIT;
@@ -339,7 +339,8 @@ static void take_and_store(struct sl_archive *archive, uint64_t count)
     sl_call_done(&call);
 }
 
-/* A worker died when it had stored, before Redis forgot: the author deletes, then it goes on. */
+/* A worker died after storing, before Redis deleted it: the author deletes the post, then another
+ * worker continues. */
 static void test_a_post_that_is_in_both_is_deleted_in_both(void **state)
 {
     bool is_deleted[POSTS] = {[1] = true};
@@ -355,13 +356,14 @@ static void test_a_post_that_is_in_both_is_deleted_in_both(void **state)
     work();
     check("in both", is_deleted);
     late.json = sl_slice_str(json);
-    assert_int_equal(sl_archive_store(archive, &late, 1, &core.failure), 0); /* another, late */
+    assert_int_equal(sl_archive_store(archive, &late, 1, &core.failure),
+                     0); /* another worker, late */
     sl_archive_close(archive);
     check("in both, stored again", is_deleted);
     free(json);
 }
 
-/* A post is never in neither: whoever looks in Redis first finds it. */
+/* At any time a post is in one of the two: a reader that looks in Redis first finds it. */
 static void test_posts_are_deleted_while_they_are_moved(void **state)
 {
     for (int round = 0; round < 6; round++) {
@@ -411,7 +413,7 @@ static void test_worker_is_killed_behind_each_command(void **state)
     assert_in_range(n, 8, MOST_COMMANDS - 1);
 }
 
-/* Opens its archive, says so, and works when it is told to. */
+/* Opens its archive, reports that, and works when told to. */
 static void work_when_told(struct core *child, int told, int said)
 {
     const struct sl_worker_options options = {
@@ -431,7 +433,7 @@ static void work_when_told(struct core *child, int told, int said)
     _exit(EXIT_SUCCESS);
 }
 
-/* With one try for each task: those that cannot be done are not to blame. */
+/* With one try for each task: an unavailable archive does not count as a failed try. */
 static void test_an_archive_that_is_away_is_waited_for(void **state)
 {
     int told[2], said[2], status;

@@ -1,5 +1,5 @@
-/* The archive as a file: URLs that name none, files that are none, damage, and what stays in it.
- * What every kind of archive does is in test_archive_kinds.c. */
+/* The archive as a file: URLs without a file, files that are no archives, damage, and what a file
+ * keeps. Tests of all kinds of archives are in test_archive_kinds.c. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -174,7 +174,7 @@ static void test_a_damaged_file_is_told_not_believed(void **state)
     assert_non_null(strstr(failure.text, "malformed"));
 }
 
-/* ---- a disk that is full ---- */
+/* ---- a full disk ---- */
 
 static int store_large(struct sl_archive *archive, uint64_t first_id)
 {
@@ -209,7 +209,7 @@ static off_t log_size(void)
     return stat(name, &log) < 0 ? 0 : log.st_size;
 }
 
-/* Stores until the disk is full, and goes on trying. Returns what went wrong. */
+/* Stores until the disk is full, then keeps trying. Returns the error. */
 static const char *fill(struct sl_archive *archive, uint64_t *id, uint64_t *ret_stored)
 {
     *ret_stored = 0;
@@ -252,7 +252,8 @@ static const char *fill_twice(void)
     return why;
 }
 
-/* In a child: a folder of its own on a disk of 4 MiB. Ends with 77 where nobody may mount one. */
+/* In a child process: a folder on its own disk of 4 MiB. Exits with 77 if mounting is not
+ * permitted. */
 static void run_on_a_small_disk(void)
 {
     const char *why;

@@ -1,5 +1,4 @@
-/* What holds for every kind of archive: the contracts of src/archive/archive.h, kept by each
- * backend alike.
+/* What every kind of archive must do: the contracts of src/archive/archive.h, for each backend.
  *
  *     test_archive_kinds [sqlite|mysql] */
 #include <errno.h>
@@ -59,7 +58,7 @@ static void store(struct sl_archive *archive, uint64_t id, uint64_t user, const 
     assert_int_equal(sl_archive_store(archive, &post, 1, &failure), 0);
 }
 
-/* The ids of a page, "3 2 1"; empties it. */
+/* Returns the ids of a page, "3 2 1", and empties it. */
 static const char *ids_of(struct sl_archive_page *page)
 {
     static char text[1024];
@@ -151,7 +150,7 @@ static void test_what_was_erased_stays_so_whoever_comes_first(void **state)
     store(archive, 2, USER, "{}");
     assert_int_equal(sl_archive_erase(archive, &ids[1], 2, &failure), 0);
     store(archive, 2, USER, "{}");
-    store(archive, 3, USER, "{}"); /* erased before it came */
+    store(archive, 3, USER, "{}"); /* erased before it was stored */
     assert_string_equal(list(archive, USER, 0, 9), "1");
     assert_string_equal(find(archive, ids, 3), "1");
     sl_archive_close(archive);
@@ -169,7 +168,7 @@ static void test_two_open_archives_see_each_others_posts(void **state)
     sl_archive_close(other);
 }
 
-/* More than a statement or a page takes, of all sizes. */
+/* More than fits into a statement or a page, of all sizes. */
 static void test_many_and_large_posts_are_stored_found_and_erased_at_once(void **state)
 {
     static struct sl_archive_post posts[MANY];
@@ -257,7 +256,7 @@ static void assert_refused(const char *database, enum sl_archive_mode mode, int 
 static void test_readers_make_no_archive(void **state)
 {
     (void)state;
-    for (int i = 0; i < 2; i++) /* nor has the first one made it */
+    for (int i = 0; i < 2; i++) /* nor was it created the first time */
         assert_refused(OURS, SL_ARCHIVE_READ, -ENOENT, "posts");
 }
 
@@ -289,7 +288,7 @@ static void test_an_archive_of_a_later_version_is_refused(void **state)
     assert_refused(OURS, SL_ARCHIVE_MAKE, -ESTALE, "has version 2");
 }
 
-/* Everything once; -ENOMEM, or 0. */
+/* Does everything once; -ENOMEM, or 0. */
 static int try_all(void)
 {
     struct sl_archive_post posts[POSTS];

@@ -1,4 +1,4 @@
-/* The archive in MariaDB, and what becomes of it when the server does not do as it should. */
+/* The archive in MariaDB, and what happens when the server misbehaves. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ static const char OURS[] = "0123456789abcdef0123456789abcdef";
 static const char THEIRS[] = "fedcba9876543210fedcba9876543210";
 static struct archive_fixture fixture;
 static struct sl_archive *archive;
-static struct sl_archive_post posts[MANY]; /* more than a statement takes */
+static struct sl_archive_post posts[MANY]; /* more than one statement takes */
 static struct failure failure;
 
 static int start(void **state)
@@ -50,7 +50,7 @@ static struct sl_archive *must_open(const char *url, const char *database_id)
     return opened;
 }
 
-/* With less patience, from here on; a slow machine may try it, too. */
+/* Opens it with a shorter timeout; a slow machine may need several tries. */
 static void open_hastily(int timeout_s)
 {
     char url[160];
@@ -105,10 +105,10 @@ static void assert_said(const char *text)
 {
     if (!strstr(failure.text, text))
         fail_msg("'%s' does not say '%s'", failure.text, text);
-    assert_non_null(strstr(failure.text, "the archive posts at /tmp/")); /* which one */
+    assert_non_null(strstr(failure.text, "the archive posts at /tmp/")); /* names the archive */
 }
 
-/* As a server does with clients that say nothing for wait_timeout. */
+/* Like a server does after wait_timeout without a command. */
 static void hang_up(void)
 {
     char sql[64];
@@ -118,7 +118,7 @@ static void hang_up(void)
                                                    "information_schema.processlist "
                                                    "WHERE db = 'posts'")) > 0) {
         snprintf(sql, sizeof(sql), "KILL CONNECTION %lld", id);
-        mysql_query(fixture.mysql, sql); /* it may have ended by itself */
+        mysql_query(fixture.mysql, sql); /* it may have ended already */
     }
 }
 
@@ -129,7 +129,7 @@ static void restart(void)
     fixture.mysql = mariadb_server_connect(&fixture.server);
 }
 
-/* ---- connections that are lost ---- */
+/* ---- lost connections ---- */
 
 static void test_a_connection_that_was_hung_up_is_made_anew(void **state)
 {
@@ -141,7 +141,7 @@ static void test_a_connection_that_was_hung_up_is_made_anew(void **state)
     hang_up();
     assert_listed(2);
     hang_up();
-    assert_int_equal(store(MANY), 0); /* of several statements */
+    assert_int_equal(store(MANY), 0); /* with several statements */
     assert_stored(MANY);
     hang_up();
     assert_int_equal(sl_archive_erase(archive, &first, 1, &failure), 0);
@@ -200,7 +200,7 @@ static void test_a_server_that_hangs_is_not_waited_for_for_ever(void **state)
     open_hastily(1);
     mariadb_server_freeze(&fixture.server);
     assert_int_equal(sl_archive_list(archive, USER, 0, MANY, &page, &failure), -EAGAIN);
-    assert_int_equal(store(1), -EAGAIN); /* now it cannot even connect */
+    assert_int_equal(store(1), -EAGAIN); /* now it cannot connect either */
     mariadb_server_thaw(&fixture.server);
     while ((r = store(2)) == -EAGAIN)
         ;
@@ -208,11 +208,11 @@ static void test_a_server_that_hangs_is_not_waited_for_for_ever(void **state)
     assert_stored(2);
 }
 
-/* ---- others who write ---- */
+/* ---- other writers ---- */
 
 static void test_rows_that_others_hold_are_told_and_nothing_is_stored(void **state)
 {
-    static const size_t counts[] = {2, MANY}; /* a statement, and a transaction of several */
+    static const size_t counts[] = {2, MANY}; /* one statement, and a transaction of several */
 
     (void)state;
     open_hastily(4);
@@ -222,7 +222,7 @@ static void test_rows_that_others_hold_are_told_and_nothing_is_stored(void **sta
                            "INSERT INTO posts.sluice_posts (user, id) VALUES (%d, %zu)", OTHER,
                            counts[i]);
         assert_int_equal(store(counts[i]), -EAGAIN);
-        assert_stored(1); /* theirs */
+        assert_stored(1); /* of the other writer */
         mariadb_server_run(fixture.mysql, "ROLLBACK");
     }
     assert_stored(0);
@@ -250,7 +250,7 @@ static long long status_of(const char *name)
     return mariadb_server_ask(fixture.mysql, sql);
 }
 
-/* Another transaction has more to lose, so the store is the one that MariaDB rolls back. */
+/* The other transaction has more to roll back, so MariaDB rolls back the store. */
 static void test_a_deadlock_is_tried_again(void **state)
 {
     long long before = status_of("INNODB_DEADLOCKS");
@@ -279,7 +279,7 @@ static void test_a_deadlock_is_tried_again(void **state)
     assert_stored(2);
 }
 
-/* ---- what the server may say ---- */
+/* ---- what the server may answer ---- */
 
 static void test_a_server_that_takes_no_writes_is_read(void **state)
 {
@@ -314,7 +314,7 @@ static void test_tables_that_are_missing_or_not_ours_are_told(void **state)
     assert_said("Unknown database");
 }
 
-/* A table of the same name, made by somebody else. */
+/* A table of the same name, created by somebody else. */
 static void test_an_identity_that_is_null_is_not_taken(void **state)
 {
     static const char *const rows[] = {"(NULL, NULL)", "(1, NULL)", "(NULL, 'x')"};
@@ -352,7 +352,7 @@ static void test_posts_that_are_null_are_told(void **state)
     assert_said("a post that cannot be read");
 }
 
-/* Rows that the server looked at since the last time. */
+/* Number of rows that the server has read since the last call. */
 static long long rows_read(void)
 {
     static long long before;

@@ -1,4 +1,4 @@
-/* The archive, read beside the loop. */
+/* The archive, read outside of the event loop. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static struct archive_reader *reader;
 struct asker {
     unsigned answers;
     int r;
-    size_t count; /* of posts */
+    size_t count; /* number of posts */
     uint64_t first;
 };
 

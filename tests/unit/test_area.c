@@ -1,4 +1,5 @@
-/* Boxes, circles, the grid of cells and samples, each against the slowest thing that is right. */
+/* Boxes, circles, the grid of cells and samples, each compared with the simplest correct
+ * implementation. */
 #include <errno.h>
 #include <locale.h>
 #include <math.h>
@@ -51,7 +52,7 @@ static bool has_point(const struct sl_box *box, double lon, double lat)
     return box->south <= lat && lat <= box->north && (fabs(lat) == 90 || has_longitude(box, lon));
 }
 
-/* If two boxes share a point, they share one whose longitude and latitude are edges of theirs. */
+/* Two boxes that share a point share one whose longitude and latitude are edges of theirs. */
 static bool share_an_edge_point(const struct sl_box *a, const struct sl_box *b)
 {
     const double lons[] = {a->west, a->east, b->west, b->east, 180};
@@ -109,7 +110,7 @@ static struct vector vector_of(struct sl_point point)
     return (struct vector){cosl(lat) * cosl(lon), cosl(lat) * sinl(lon), sinl(lat)};
 }
 
-/* By the angle between two vectors, which shares no step with haversine. */
+/* By the angle between two vectors, which has no step in common with haversine. */
 static double distance_km(struct sl_point from, struct sl_point to)
 {
     struct vector a = vector_of(from), b = vector_of(to);
@@ -204,8 +205,8 @@ static void mark_found(const struct sl_box_grid *grid, const struct buffer *keys
     }
 }
 
-/* Does the grid find all boxes that share a point with `shape`? Returns how many others it finds.
- */
+/* Does the grid find all boxes that share a point with `shape`? Returns how many others it
+ * finds. */
 static size_t check_shape(const struct sl_box_grid *grid, const struct filed *boxes,
                           const struct sl_box *shape)
 {
@@ -266,7 +267,7 @@ static void test_grid_finds_every_box_for_points_and_for_shapes_of_any_size(void
     for (uint32_t i = 0; i < BOXES; i++)
         unfile_box(&grid, boxes, i);
     for (size_t i = 0; i < (size_t)1 << grid.branches.depth; i++)
-        assert_int_equal(grid.branches.directory[i].segment->used, 0); /* nothing is left behind */
+        assert_int_equal(grid.branches.directory[i].segment->used, 0); /* nothing is left */
     sl_box_grid_done(&grid);
     free(boxes);
 }
@@ -324,7 +325,7 @@ static void test_degrees_are_the_nearest_double_in_any_locale(void **state)
     double number;
 
     (void)state;
-    setlocale(LC_ALL, "de_DE.UTF-8"); /* a comma for the point, where it is installed */
+    setlocale(LC_ALL, "de_DE.UTF-8"); /* has a decimal comma, if it is installed */
     assert_int_equal(sl_parse_degrees(SL_SLICE("116.397"), &number), 0);
     assert_true(number == 116.397);
     assert_int_equal(sl_parse_degrees(SL_SLICE("-0.1"), &number), 0);
@@ -382,7 +383,7 @@ static void test_smaller_sample_lies_within_a_larger_one_and_parts_are_even(void
     }
     assert_in_range(one, 900, 1100);
     assert_in_range(ten, 9700, 10300);
-    assert_in_range(both, 2350, 2650); /* a quarter of the tenth */
+    assert_in_range(both, 2350, 2650); /* a quarter of a tenth */
     for (size_t i = 0; i < 7; i++)
         assert_in_range(parts[i], 13900, 14700);
 }

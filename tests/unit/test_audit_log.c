@@ -1,4 +1,4 @@
-/* The auditor's file on a disk that is full, or slow, and while it is opened anew. */
+/* The audit file on a disk that is full, or slow, and while it is reopened. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -78,7 +78,7 @@ static size_t read_file(const char *name)
     return size;
 }
 
-/* Of whole lines. */
+/* Counts lines, which must be complete. */
 static unsigned lines_of(const char *name)
 {
     unsigned count = 0;
@@ -123,7 +123,7 @@ static void test_a_full_disk_costs_lines_which_are_counted(void **state)
     (void)state;
     write_line(0);
     uv_run(&loop, UV_RUN_DEFAULT);
-    limit_size((rlim_t)read_file(path) + 1500); /* room for some, and for a part of one */
+    limit_size((rlim_t)read_file(path) + 1500); /* room for some lines and a part of one */
     write_lines(1, 200);
     uv_run(&loop, UV_RUN_DEFAULT);
     limit_size(RLIM_INFINITY);
@@ -132,7 +132,7 @@ static void test_a_full_disk_costs_lines_which_are_counted(void **state)
     assert_int_equal(metrics_sum(board, METRIC_AUDIT_LINES), lines_of(path));
     assert_int_not_equal(text[strlen(text) - 1], '\n');
 
-    write_lines(200, 300); /* it has room again */
+    write_lines(200, 300); /* there is room again */
     uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(lines_of(path) + lost(), 300);
     assert_non_null(strstr(text, "\"number\":200,"));
@@ -140,7 +140,7 @@ static void test_a_full_disk_costs_lines_which_are_counted(void **state)
     assert_int_equal(metrics_sum(board, METRIC_AUDIT_LINES), lines_of(path));
 }
 
-/* The file ends within a line. */
+/* Cuts the file within a line. */
 static void cut_a_line(void)
 {
     write_line(0);
@@ -209,7 +209,7 @@ static void test_a_file_is_opened_anew_between_two_writes(void **state)
     struct failure failure;
 
     (void)state;
-    write_line(0); /* being written */
+    write_line(0); /* is being written */
     write_line(1); /* waits */
     assert_int_equal(audit_log_open(audit, other, &failure), 0);
     write_line(2);
@@ -239,7 +239,7 @@ static void test_refusals_have_a_rate(void **state)
     unsigned written = 0;
 
     (void)state;
-    for (unsigned i = 0; i < 5 * AUDIT_REFUSED_PER_S; i++) { /* the loop's clock stands */
+    for (unsigned i = 0; i < 5 * AUDIT_REFUSED_PER_S; i++) { /* the loop's clock stands still */
         if (!audit_begin_refused(audit, "refused", &json))
             continue;
         written++;

@@ -1,4 +1,4 @@
-/* test_backoff.c - waits that grow, and their spread. */
+/* test_backoff.c - growing delays, and their spread. */
 #include <stdbool.h>
 
 #include "base/backoff.h"

@@ -224,7 +224,7 @@ static void test_rfc3339_is_written_and_read(void **state)
     assert_int_equal(ms % 1000, 987);
 }
 
-/* Every day of four centuries and more, as the C library has it. */
+/* Every day of more than four centuries, compared with the C library. */
 static void test_dates_are_those_of_the_calendar(void **state)
 {
     (void)state;
@@ -308,7 +308,8 @@ static void test_log_quote_shows_control_characters(void **state)
     assert_true(strlen(log_quote(sl_slice(longer, sizeof(longer)), room)) < LOG_QUOTE_SIZE);
 }
 
-/* U+009B begins what a terminal obeys, as ESC [ does; U+202E turns the rest of the line round. */
+/* U+009B begins control sequences, as ESC [ does; U+202E reverses the direction of the rest of the
+ * line. */
 static void test_log_quote_shows_what_terminals_obey_and_what_reorders(void **state)
 {
     char room[LOG_QUOTE_SIZE];
@@ -328,7 +329,7 @@ static void test_log_quote_shows_what_terminals_obey_and_what_reorders(void **st
                         "\"\xe8\x8c\xb6 \xf0\x9f\x98\x80 \xd7\x90\"");
 }
 
-/* Whatever is quoted, no character of the room is cut in two, and no escape. */
+/* Whatever is quoted, no character and no escape is cut in two. */
 static void test_log_quote_is_cut_between_characters(void **state)
 {
     static const char *const texts[] = {"\xc2\x9b", "\xe8\x8c\xb6", "\xf0\x9f\x98\x80", "\x1b",
@@ -461,7 +462,7 @@ static void test_base64url_has_one_text_for_each_sequence_of_bytes(void **state)
     buffer_done(&decoded);
 }
 
-/* As a whole, and cut in two at each place. */
+/* Checks it as a whole, and cut in two at each place. */
 static void check_utf8(struct sl_slice text, bool is_valid)
 {
     assert_int_equal(utf8_is_valid(text), is_valid);
@@ -473,7 +474,7 @@ static void check_utf8(struct sl_slice text, bool is_valid)
     }
 }
 
-/* All there is, against the other reader of code points. */
+/* All such sequences, compared with the other decoder. */
 static void test_utf8_of_up_to_three_bytes_is_read_in_two_ways(void **state)
 {
     unsigned char bytes[3];
@@ -535,14 +536,14 @@ static void test_utf8_is_checked_to_the_letter(void **state)
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
         check_utf8(sl_slice_str(good[i]), true);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        char *copy = mem_copy(bad[i], strlen(bad[i])); /* ends where the text ends */
+        char *copy = mem_copy(bad[i], strlen(bad[i])); /* has no byte after it */
 
         check_utf8(sl_slice(copy, strlen(bad[i])), false);
         mem_free(copy);
     }
 }
 
-/* Another process writes pairs of equal numbers, and one in a hundred writes is never ended. */
+/* Another process writes pairs of equal numbers; one in a hundred writes is never finished. */
 static void test_what_a_sequence_lock_lets_through_is_whole(void **state)
 {
     struct pair {
@@ -561,7 +562,7 @@ static void test_what_a_sequence_lock_lets_through_is_whole(void **state)
         sequence_lock_begin_write(&pair->lock);
         pair->first = i;
         if (i % 100 == 0 && i < writes)
-            continue; /* as if it had died */
+            continue; /* as if it had died here */
         pair->second = i;
         sequence_lock_end_write(&pair->lock);
     }

@@ -27,7 +27,7 @@ static struct broadcast_entry message(uint64_t id, struct sl_slice data)
     };
 }
 
-/* Bytes that tell of which entry they are, so that half of another one is seen. */
+/* Bytes that identify their entry, so that half of another one is noticed. */
 static struct sl_slice data_of(uint64_t id, char *room)
 {
     size_t size = id * UINT64_C(0x9e3779b97f4a7c15) >> 32 & 1 ? id % 37 : id % LONGEST;
@@ -112,7 +112,7 @@ static void test_who_joins_late_has_the_state_of_that_place(void **state)
     entry = (struct broadcast_entry){
         .kind = BROADCAST_JSON, .shard = 1, .id = 200, .is_end = true, .data = SL_SLICE("{}")};
     broadcast_write(broadcast, &entry);
-    entry.id = 9999; /* not believed */
+    entry.id = 9999; /* must not be trusted */
     entry.is_end = false;
     broadcast_write(broadcast, &entry);
 
@@ -225,7 +225,7 @@ static void test_only_who_sleeps_is_woken(void **state)
     broadcast_free(broadcast);
 }
 
-/* ---- two threads, and a writer that is killed ---- */
+/* ---- two threads, and a killed writer ---- */
 
 struct counts {
     uint64_t read, overruns;
@@ -245,14 +245,14 @@ static void *write_many(void *argument)
         if (id % 7 == 0)
             broadcast_wake(scene->broadcast);
         if (id % 1000 == 0)
-            usleep(100); /* or a slow machine would only ever show overruns */
+            usleep(100); /* otherwise a slow machine would see only overruns */
     }
     atomic_store(&scene->is_over, true);
     broadcast_wake(scene->broadcast);
     return NULL;
 }
 
-/* The end of each shard is of the entry before the place. */
+/* Checks that the end of each shard is that of the entry before the reader's place. */
 static void join_soundly(struct broadcast_reader *reader, uint64_t *ret_newest)
 {
     struct broadcast_state joined;
@@ -264,7 +264,7 @@ static void join_soundly(struct broadcast_reader *reader, uint64_t *ret_newest)
         *ret_newest = joined.ends[shard] > *ret_newest ? joined.ends[shard] : *ret_newest;
 }
 
-/* Reads until it has had the last one, or nothing can come any more. */
+/* Reads until it has the last entry, or no more can come. */
 static void read_many(struct scene *scene, struct broadcast_reader *reader, struct counts *counts)
 {
     struct pollfd waiting = {.fd = broadcast_wake_fd(reader), .events = POLLIN};
@@ -284,7 +284,7 @@ static void read_many(struct scene *scene, struct broadcast_reader *reader, stru
             counts->overruns++;
             join_soundly(reader, &last);
         } else if (!atomic_load(&scene->is_over) && broadcast_sleep(reader)) {
-            assert_int_equal(poll(&waiting, 1, 20000), 1); /* woken, whatever the moment */
+            assert_int_equal(poll(&waiting, 1, 20000), 1); /* woken at any moment */
             broadcast_clear_wake(reader);
         }
     }
@@ -307,7 +307,7 @@ static void test_readers_beside_a_writer_read_whole_entries_in_order(void **stat
     broadcast_free(scene.broadcast);
 }
 
-/* Again and again, at any instruction: who reads on, and who joins, sees nothing of it. */
+/* Killed at any instruction, again and again: existing and new readers are not affected. */
 static void test_a_writer_may_be_killed_at_any_moment(void **state)
 {
     struct broadcast *broadcast = broadcast_new(1, SMALL);

@@ -1,4 +1,4 @@
-/* A cache gives back what was put there, or nothing: whatever its servers do. */
+/* A cache returns what was stored, or nothing, whatever its servers do. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static struct memcached_server server;
 static struct sl_cache *cache;
 static struct failure failure;
 
-/* What the cache told last. */
+/* The last answer of the cache. */
 static struct {
     unsigned failed, back;
     char why[256];
@@ -42,7 +42,7 @@ static void on_told(void *context, const char *name, const char *why)
 }
 
 enum {
-    PATIENCE_MS = 30000, /* for a server that is well, on a machine that is not */
+    PATIENCE_MS = 30000, /* for a working server, on a slow machine */
     HOUR_MS = 3600000
 };
 
@@ -98,7 +98,7 @@ static void put_one(struct sl_cache *into, const struct sl_cache_item *item)
     sl_cache_put(into, item, 1, clock_wall_ms());
 }
 
-/* Has the cache this value for the post? NULL: has it none? */
+/* Expects this value for the post; NULL: none. */
 static void expect(struct sl_cache *from, uint64_t id, const char *value)
 {
     struct sl_cache_item item = post(id, NULL);
@@ -111,7 +111,7 @@ static void expect(struct sl_cache *from, uint64_t id, const char *value)
     sl_cache_items_done(&item, 1);
 }
 
-/* ---- a server that is well ---- */
+/* ---- a working server ---- */
 
 static void test_what_was_put_is_got(void **state)
 {
@@ -154,7 +154,7 @@ static void test_what_is_dropped_is_gone(void **state)
     put_one(cache, &item);
     sl_cache_drop(cache, &item, 1);
     expect(cache, 1, NULL);
-    sl_cache_drop(cache, &item, 1); /* and again */
+    sl_cache_drop(cache, &item, 1); /* once more */
     assert_int_equal(sl_cache_counts(cache)->errors, 0);
 }
 
@@ -212,7 +212,7 @@ static void test_a_value_is_good_for_its_time_and_no_longer(void **state)
     expect(cache, 1, "one");
     expect(shorter, 1, NULL);
     assert_int_equal(sl_cache_counts(shorter)->refused, 1);
-    item.id = 2; /* who fills late */
+    item.id = 2; /* a fill that comes late */
     sl_cache_put(cache, &item, 1, now_ms - SL_CACHE_TTL_MS - 1);
     assert_int_equal(sl_cache_counts(cache)->stored, 1);
     expect(cache, 2, NULL);
@@ -230,7 +230,7 @@ static void test_a_time_is_never_longer_than_the_most(void **state)
     sl_cache_close(longest);
 }
 
-/* ---- a server that is not ---- */
+/* ---- a failing server ---- */
 
 static void test_a_server_that_is_gone_is_a_miss_and_left_alone(void **state)
 {
@@ -291,11 +291,11 @@ static void test_a_server_that_stalls_is_given_up_and_its_late_answer_not_taken(
     expect(hasty, 1, NULL);
     assert_int_equal(told.failed, 1);
     memcached_server_go_on(&server);
-    while (!asked.value.data) { /* it rests, and 50 ms may be too few now and then */
+    while (!asked.value.data) { /* it rests, and 50 ms may sometimes be too short */
         usleep(10000);
         sl_cache_get(hasty, &asked, 1);
     }
-    assert_true(sl_slice_is(asked.value, "two")); /* not "one", which was asked for before */
+    assert_true(sl_slice_is(asked.value, "two")); /* not "one", which was requested before */
     sl_cache_items_done(&asked, 1);
     assert_int_equal(told.back, told.failed);
     sl_cache_close(hasty);
@@ -325,7 +325,7 @@ static void test_servers_that_are_gone_cost_one_try_each(void **state)
 
 /* ---- a server that lies ---- */
 
-/* The only key there is, as the server has it. */
+/* Returns the only key that the server has. */
 static void only_key(char ret_key[static 128])
 {
     char answer[256], *at, *space;
@@ -370,7 +370,7 @@ static void test_a_value_that_somebody_changed_is_refused(void **state)
     assert_int_equal(told.failed, 0);
 }
 
-/* Answers whatever it is asked with `answer`, and then with `then`, if there is one, for ever. */
+/* Answers any command with `answer`, and then forever with `then`, if given. */
 static void lie(int peer, struct sl_slice answer, struct sl_slice then)
 {
     char room[4096];
@@ -452,10 +452,10 @@ static void test_nonsense_is_a_miss(void **state)
     unlink(path);
 }
 
-/* What a question for two values was told. */
+/* The results of a request for two values. */
 struct told_values {
     size_t count;
-    uint32_t pause_ms; /* before each is looked at */
+    uint32_t pause_ms; /* before each is handled */
 };
 
 static void count_value(void *context, struct sl_slice key, struct sl_slice value)
@@ -499,7 +499,7 @@ static void test_no_more_values_are_taken_than_were_asked_for(void **state)
     assert_string_equal(failure.text, "what it answers is not memcached's protocol");
 }
 
-/* All of it has come when the time is over, so nothing is ever waited for. */
+/* Everything has arrived when the time is over, so nothing waits. */
 static void test_time_that_is_over_is_over_whatever_has_come(void **state)
 {
     char answer[60000];

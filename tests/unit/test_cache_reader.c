@@ -1,4 +1,5 @@
-/* The cache, asked beside the loop: whoever asks is called, soon, whatever the cache does. */
+/* The cache, read outside of the event loop: every request is answered soon, whatever the cache
+ * does. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "tests/support/memcached_server.h"
 #include "tests/support/patience.h"
 
-enum { TIMEOUT_MS = 250 }; /* which tests of a cache that stalls wait for */
+enum { TIMEOUT_MS = 250 }; /* how long tests of a stalled cache wait */
 
 #define DATABASE "0123456789abcdef0123456789abcdef"
 
@@ -24,7 +25,7 @@ struct asker {
     unsigned answers;
     int r;
     bool is_known;
-    char value[64]; /* of the first thing */
+    char value[64]; /* of the first item */
 };
 
 static int begin(void **state)
@@ -89,7 +90,7 @@ static struct asker ask(uint64_t id)
     return asker;
 }
 
-/* A busy machine may be too slow for it now and then. */
+/* A busy machine may sometimes be too slow for a request. */
 static void ask_until_known(uint64_t id, const char *value)
 {
     struct asker asker;
@@ -159,7 +160,7 @@ static void test_more_than_can_be_done_is_not_taken(void **state)
            cache_reader_get_take(reader, things(taken, NULL), 1, on_read, &askers[taken]) == 0)
         taken++;
     assert_int_equal(taken, CACHE_READER_JOBS_MAX);
-    cache_reader_put_take(reader, things(1, "one"), 1, clock_wall_ms()); /* is not, either */
+    cache_reader_put_take(reader, things(1, "one"), 1, clock_wall_ms()); /* is not stored, either */
     for (size_t i = 0; i < taken; i++)
         RUN_UNTIL(&patience, askers[i].answers > 0);
     memcached_server_go_on(&server);

@@ -1,5 +1,5 @@
-/* What is read with a cache is what is read without: the same bytes, for every reader, whatever has
- * changed since it was cached. */
+/* Reads with a cache return the same bytes as reads without, for every reader, whatever has changed
+ * since something was cached. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -65,7 +65,7 @@ static uint64_t hits(void)
     return sl_cache_counts(reader.cache)->hits;
 }
 
-/* The post as it is shown without a cache; NULL: not at all. To be freed. */
+/* Returns the post as shown without a cache, to be freed; NULL: not shown. */
 static char *read_plain(uint64_t as, uint64_t post)
 {
     struct sl_call call = SL_CALL_INIT;
@@ -87,7 +87,7 @@ static char *read_plain(uint64_t as, uint64_t post)
     return text;
 }
 
-/* The same with one; through the archive, too. */
+/* The same with a cache, and with the archive. */
 static char *read_cached(uint64_t as, uint64_t post)
 {
     struct cached_posts posts = {.count = 0};
@@ -113,7 +113,7 @@ static void expect_same(uint64_t as, uint64_t post)
     free(cached);
 }
 
-/* It is seen, and holds the text. */
+/* Expects that it is visible and has the text. */
 static void expect_text(uint64_t as, uint64_t post, const char *text)
 {
     char *cached = read_cached(as, post);
@@ -170,7 +170,7 @@ static void like(uint64_t user, uint64_t post)
     sl_call_done(&call);
 }
 
-/* ---- the same as without ---- */
+/* ---- the same as without a cache ---- */
 
 static void test_a_cached_post_has_the_same_bytes(void **state)
 {
@@ -205,7 +205,7 @@ static void test_a_cached_post_has_the_same_bytes(void **state)
             expect_same(SL_READER_SYSTEM, posts[0]);
         }
     }
-    assert_int_equal(sl_cache_counts(reader.cache)->misses, 2); /* and only at first */
+    assert_int_equal(sl_cache_counts(reader.cache)->misses, 2); /* only the first time */
     assert_int_equal(sl_cache_counts(reader.cache)->stored, 2);
 }
 
@@ -236,7 +236,7 @@ static void test_a_deleted_post_is_gone_at_once(void **state)
     assert_int_equal(core_delete(&core, "ada", post, NULL), 0);
     expect_nothing(bob, post);
     expect_nothing(SL_READER_SYSTEM, post);
-    assert_int_equal(hits(), 2); /* the cache has it still, and nobody gets it */
+    assert_int_equal(hits(), 2); /* the cache still has it, but nobody gets it */
 }
 
 static void test_hiding_and_muting_count_at_once(void **state)
@@ -282,7 +282,7 @@ static void test_what_is_not_public_never_gets_there(void **state)
     assert_int_equal(sl_cache_counts(reader.cache)->stored, 0);
 }
 
-/* Somebody who could write to the cache gives a restricted post a body, and another author. */
+/* An attacker with access to the cache stores a body, and another author, for a restricted post. */
 static void test_a_body_for_what_is_not_public_is_not_used(void **state)
 {
     uint64_t secret = post_for("ada", "secret", "followers"),
@@ -325,7 +325,7 @@ static void expect_lists(uint64_t as)
         assert_string_equal(buffer_str(&home.json[i]), plain);
         free(plain);
     }
-    assert_int_equal(home.count, profile.count); /* bob has posted nothing */
+    assert_int_equal(home.count, profile.count); /* bob has no posts */
     cached_posts_done(&profile);
     cached_posts_done(&home);
 }
@@ -430,8 +430,7 @@ static void work(void)
     struct sl_redis_address address;
     struct sl_worker *worker;
 
-    assert_int_equal(sl_redis_address_parse(sl_slice_str(core.url), &address, &core.failure),
-                     0);
+    assert_int_equal(sl_redis_address_parse(sl_slice_str(core.url), &address, &core.failure), 0);
     assert_int_equal(sl_worker_new(&address, &core.meta, &options, &worker, &core.failure), 0);
     assert_int_equal(sl_worker_run(worker, &core.failure), 0);
     sl_worker_free(worker);
@@ -470,11 +469,11 @@ static void test_an_archived_post_is_cached_judged_and_gone_when_deleted(void **
     secret = post_for("ada", "secret", "followers");
     core_must_post(&core, "ada", "new");
     work();
-    assert_null(read_plain(bob, old)); /* Redis has it not */
+    assert_null(read_plain(bob, old)); /* not in Redis */
     first = read_cached(bob, old);
     assert_int_equal(hits(), 0);
     sl_archive_close(reader.archive);
-    reader.archive = NULL; /* from now on the cache alone */
+    reader.archive = NULL; /* from now on only the cache */
     second = read_cached(bob, old);
     assert_int_equal(hits(), 1);
     assert_string_equal(second, first);
@@ -482,7 +481,7 @@ static void test_an_archived_post_is_cached_judged_and_gone_when_deleted(void **
     free(second);
     rename_ada("Ada L");
     expect_text(bob, old, "Ada L");
-    expect_nothing(ada, secret); /* it was never put there */
+    expect_nothing(ada, secret); /* it was never stored there */
     assert_int_equal(core_hide(&core, "ada", "bob", NULL), 0);
     work();
     expect_nothing(bob, old);
@@ -490,13 +489,12 @@ static void test_an_archived_post_is_cached_judged_and_gone_when_deleted(void **
     open_archive();
     assert_int_equal(delete_archived(old), 0);
     expect_nothing(SL_READER_NOBODY, old);
-    work(); /* it is erased there, too */
+    work(); /* erases it there, too */
     expect_nothing(SL_READER_NOBODY, old);
     expect_nothing(ada, old);
 }
 
-/* Deleted before the archive could have it, so no mark says so; and then the archive's bound passes
- * it by. */
+/* Deleted before it was archived, so there is no tombstone; then the archive's limit passes it. */
 static void test_a_body_that_redis_gave_is_no_proof_of_the_archive(void **state)
 {
     uint64_t deleted;
@@ -513,7 +511,7 @@ static void test_a_body_that_redis_gave_is_no_proof_of_the_archive(void **state)
     assert_true(hits() > 0);
 }
 
-/* Somebody read it in time, and puts it there when all is over. */
+/* A reader got it in time, and stores it in the cache after everything else. */
 static void test_who_fills_late_does_not_bring_a_post_back(void **state)
 {
     struct sl_cache_item item = {SL_CACHE_POST, 0, SL_SLICE_NONE};
@@ -532,12 +530,12 @@ static void test_who_fills_late_does_not_bring_a_post_back(void **state)
     work();
     sl_cache_put(reader.cache, &item, 1, read_ms);
     expect_nothing(bob, item.id);
-    /* a day later Redis has forgotten that it was deleted, and no cache takes what is so old */
+    /* a day later Redis has forgotten the deletion, and a cache rejects values that old */
     core_number(&core, "DEL %s", sl_key(sl_id_shard(ada), "erased", key));
     sl_cache_put(reader.cache, &item, 1, read_ms - SL_CACHE_TTL_MAX_MS);
     sl_cache_items_done(&item, 1);
     sl_cache_get(reader.cache, &item, 1);
-    assert_non_null(item.value.data); /* what was put before */
+    assert_non_null(item.value.data); /* the earlier value */
     sl_cache_drop(reader.cache, &item, 1);
     sl_cache_put(reader.cache, &item, 1, read_ms - SL_CACHE_TTL_MAX_MS);
     expect_nothing(bob, item.id);
@@ -551,10 +549,10 @@ static void test_a_post_that_moves_to_the_archive_is_found_there(void **state)
     (void)state;
     open_archive();
     old = core_must_post(&core, "ada", "old");
-    expect_text(bob, old, "\"old\""); /* cached, as Redis has it */
+    expect_text(bob, old, "\"old\""); /* cached, as in Redis */
     core_must_post(&core, "ada", "new");
     work();
-    expect_text(bob, old, "\"old\""); /* by the archive, which is what the cache says now */
+    expect_text(bob, old, "\"old\""); /* confirmed by the archive, as the cache now says */
     sl_archive_close(reader.archive);
     reader.archive = NULL;
     expect_text(bob, old, "\"old\"");

@@ -1,8 +1,8 @@
-/* Processes that rename, post, like, hide, delete and read with a cache, at once, while memcached
- * is killed, stalled and flushed and posts move to the archive: what a read shows is never older
- * than what was acknowledged before it began, and what was deleted or hidden then it does not show.
+/* Processes rename, post, like, hide, delete and read with a cache concurrently, while memcached is
+ * killed, stalled and flushed and posts move to the archive: a read is never older than what was
+ * acknowledged before it began, and never shows what was deleted or hidden before.
  *
- * SLUICE_TEST_SEED=N repeats the draws, though not how the processes run beside each other. */
+ * SLUICE_TEST_SEED=N repeats the random choices, but not the scheduling of the processes. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -25,7 +25,7 @@
 #include "tests/support/memcached_server.h"
 
 enum {
-    ACTORS = 4, /* each is a user, and nobody else writes as that */
+    ACTORS = 4, /* each is a user, for whom nobody else writes */
     STEPS = 400,
     POSTS_MAX = ACTORS * STEPS,
     ASKED = 8,
@@ -39,15 +39,16 @@ enum post_state { POST_NONE, POST_THERE, POST_GOING, POST_GONE };
 struct post {
     _Atomic uint64_t id;
     _Atomic int author, state;
-    _Atomic unsigned liking, liked; /* begun, acknowledged */
+    _Atomic unsigned liking, liked; /* started, acknowledged */
 };
 
-/* Odd while it changes; an even one is shown, or hidden, in turn. */
+/* Odd while it changes; even ones alternate between shown and hidden. */
 typedef _Atomic unsigned hide_state;
 
 static struct shared {
-    _Atomic unsigned naming[ACTORS], named[ACTORS]; /* the newest name: begun, acknowledged */
-    hide_state hides[ACTORS][ACTORS];               /* author, reader; % 4: 0 shown, 2 hidden */
+    _Atomic unsigned naming[ACTORS],
+        named[ACTORS];                /* number of the newest name: started, acknowledged */
+    hide_state hides[ACTORS][ACTORS]; /* author, reader; % 4: 0 shown, 2 hidden */
     struct post posts[POSTS_MAX];
     _Atomic size_t post_count;
     _Atomic uint64_t hits, shown;
@@ -58,7 +59,7 @@ static struct memcached_server server;
 static char folder[64], path[96], url[128];
 static uint64_t users[ACTORS];
 
-/* ---- an actor, a process of its own: no cmocka in here ---- */
+/* ---- an actor, in its own process: cmocka cannot be used here ---- */
 
 static int self;
 static struct cached_reader reader;
@@ -189,7 +190,7 @@ static void act_delete(void)
     atomic_store(&post->state, POST_GONE);
 }
 
-/* One that is archived, hidden or gone cannot be liked; then it is not known whether it was. */
+/* An archived, hidden or deleted post cannot be liked; then the result is unknown. */
 static void act_like(void)
 {
     const struct sl_user_ref user = me();
@@ -317,7 +318,7 @@ static void act_find(void)
     cached_posts_done(&posts);
 }
 
-/* The profile of somebody, or the own home timeline: what is on it is as it must be. */
+/* Reads somebody's profile, or the actor's home timeline, and checks what is on it. */
 static void act_list(bool is_home)
 {
     static struct before before[POSTS_MAX];
@@ -386,7 +387,7 @@ static _Noreturn void act(int actor)
     _exit(EXIT_SUCCESS);
 }
 
-/* ---- the others ---- */
+/* ---- the other processes ---- */
 
 static _Noreturn void work(void)
 {

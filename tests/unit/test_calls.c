@@ -1,4 +1,4 @@
-/* What the builders put on the wire, and what they refuse; no Redis. */
+/* The arguments that builders produce, and what they refuse; without Redis. */
 #include <errno.h>
 #include <inttypes.h>
 #include <locale.h>
@@ -26,7 +26,7 @@ static const struct sl_meta one_shard = {.shards = 1};
 static const struct sl_meta eight_shards = {.shards = 8};
 static const struct sl_user_ref ada = {0, {"Ada", 3}};
 
-/* The arguments behind the script's SHA1, or all of a plain command, separated by spaces. */
+/* The arguments after the script's SHA1, or all of a plain command, separated by spaces. */
 static void assert_call(const struct sl_call *call, const char *expected)
 {
     struct buffer text = BUFFER_INIT;
@@ -333,8 +333,7 @@ static void test_delete_runs_where_the_post_lives(void **state)
     assert_call(&call, "1 sluice:{3}:meta 8 r =4288 8384");
     assert_int_equal(sl_delete_call(&call, &eight_shards, SL_SLICE("r"), &far, post, NULL), 0);
     assert_call(&call, "1 sluice:{3}:meta 8 r =4352 8384");
-    assert_int_not_equal(sl_login_shard(SL_SLICE("ada"), 8),
-                         3); /* whose id that shard cannot find */
+    assert_int_not_equal(sl_login_shard(SL_SLICE("ada"), 8), 3); /* that shard cannot find its id */
     assert_int_equal(sl_delete_call(&call, &eight_shards, SL_SLICE("r"), &ada, post, NULL), 0);
     assert_call(&call, "1 sluice:{3}:meta 8 r - 8384");
     sl_call_done(&call);
@@ -522,7 +521,7 @@ static void test_like_goes_to_the_shard_of_its_post(void **state)
     sl_call_done(&call);
 }
 
-/* `build` under every allocation that fails: it says so, and the call cannot be sent. */
+/* Runs `build` with each allocation failing: it returns an error, and the call cannot be sent. */
 static void assert_survives(int (*build)(struct sl_call *call, struct failure *reterr))
 {
     int r = -ENOMEM;

@@ -1,4 +1,4 @@
-/* Clients that come with a cursor, or fall behind, and catch up. */
+/* Clients that connect with a cursor, or fall behind, and catch up. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "tests/support/catch_up_scene.h"
 #include "tests/support/events.h"
 
-/* Published without the log. */
+/* A post that is published without the log. */
 static void post_unlogged(const char *user)
 {
     struct event *event = event_post(0, user, "coffee");
@@ -19,7 +19,7 @@ static void post_unlogged(const char *user)
     deliver_turn_end(deliver);
 }
 
-/* --- coming with a cursor --------------------------------------------------------------------- */
+/* --- connecting with a cursor ----------------------------------------------------------------- */
 
 static void test_what_is_in_the_ring_needs_no_log(void **state)
 {
@@ -79,13 +79,13 @@ static void test_batches_are_read_once_for_all(void **state)
     resume(&b, "tea", id_at(12));
     resume(&c, "coffee", id_at(30));
     settle();
-    assert_true(reads <= alone + 2); /* b and c may not find theirs at once */
+    assert_true(reads <= alone + 2); /* b and c may not find their batch at once */
     assert_true(metric_get(metrics, METRIC_LOG_PAGES_USED) > 2 * reads);
     assert_string_equal(received(&b), ids(13, 1000, 2));
     assert_string_equal(received(&c), ids(32, 1000, 2));
 }
 
-/* What Pub/Sub is behind with is left to it. */
+/* Events that Pub/Sub has not passed yet are not read from the log. */
 static void test_the_log_is_read_as_far_as_has_passed(void **state)
 {
     (void)state;
@@ -105,7 +105,7 @@ static void test_the_log_is_read_as_far_as_has_passed(void **state)
     assert_string_equal(received(&a), ids(5, 9, 1));
 }
 
-/* The client has seen the newest event elsewhere, before it passes here. */
+/* The client got the newest event elsewhere, before it passes here. */
 static void test_a_cursor_may_be_ahead_of_what_has_passed(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static void test_a_cursor_may_be_ahead_of_what_has_passed(void **state)
     assert_true(is_live(&a));
 }
 
-/* It passes here before the client's turn comes. */
+/* The event passes here before the client's turn comes. */
 static void test_the_event_of_a_cursor_that_was_ahead_is_not_sent_again(void **state)
 {
     (void)state;
@@ -137,13 +137,13 @@ static void test_the_event_of_a_cursor_that_was_ahead_is_not_sent_again(void **s
     assert_string_equal(received(&a), ids(6, 7, 1));
 }
 
-/* A batch of the log from before that event was logged does not tell that there is none. */
+/* A batch that was read before that event was logged does not prove that it does not exist. */
 static void test_a_cursor_ahead_is_not_judged_by_an_old_batch(void **state)
 {
     (void)state;
     begin_again(0, 1 << 20, LAG_MS);
     posts(5);
-    resume(&a, NULL, id_at(2)); /* leaves the log's last batch in memory */
+    resume(&a, NULL, id_at(2)); /* leaves the log's last batch in the cache */
     settle();
     assert_int_equal(reads, 1);
     publish("seen elsewhere");
@@ -158,7 +158,7 @@ static void test_a_cursor_ahead_is_not_judged_by_an_old_batch(void **state)
     assert_string_equal(received(&b), ids(7, 8, 1));
 }
 
-/* No event has this id; what happens before that time is new all the same. */
+/* No event has this id; what happens before that time is new nevertheless. */
 static void test_a_cursor_in_the_future_means_now(void **state)
 {
     (void)state;
@@ -197,12 +197,12 @@ static void test_the_cursor_of_who_is_behind_follows_what_was_sent(void **state)
     assert_true(a.awaits_writable);
     assert_int_equal(deliver_client_cursor(deliver, &a.client).id,
                      id_at(10 + a.client.sent_events)); /* what is held will be sent */
-    resume(&b, "milk", id_at(10));                      /* wants nothing of it */
+    resume(&b, "milk", id_at(10));                      /* matches none of it */
     settle();
     assert_int_equal(deliver_client_cursor(deliver, &b.client).id, id_at(999));
 }
 
-/* What has been handed to the socket, and no more: a suspended client is sent nothing. */
+/* Only what the socket has accepted: a suspended client is sent nothing. */
 static void test_nothing_is_sent_beyond_the_cursor_of_who_leaves(void **state)
 {
     (void)state;
@@ -220,7 +220,7 @@ static void test_nothing_is_sent_beyond_the_cursor_of_who_leaves(void **state)
 
 /* --- falling behind --------------------------------------------------------------------------- */
 
-/* Everything after the warning that it fell behind. */
+/* Returns everything after the warning that it is behind. */
 static const char *behind_warning(const char *got)
 {
     const char *warning = strstr(got, "{\"type\":\"warning\",\"code\":\"behind\",\"events\":");
@@ -250,7 +250,7 @@ static void test_who_falls_behind_goes_on_in_the_ring(void **state)
     assert_string_equal(received(&b), ids(300, 301, 1));
 }
 
-/* It has everything, and its socket is full when its lane is kept alive. */
+/* It has everything, and its socket is full when the lane sends a keep-alive. */
 static void test_who_falls_behind_a_keepalive_is_sent_nothing_twice(void **state)
 {
     const struct sl_cursor *cursor;
@@ -261,9 +261,9 @@ static void test_who_falls_behind_a_keepalive_is_sent_nothing_twice(void **state
     a.client.window_bits = 15;
     subscribe(&a, NULL);
     subscribe(&b, NULL);
-    post_unlogged("bob"); /* whose sequence alone tells that it was sent */
+    post_unlogged("bob"); /* only its sequence shows that it was sent */
     cursor = CURSOR(post("the first"));
-    assert_false(deliver_keep_alive(&b.client, cursor)); /* it is told by itself */
+    assert_false(deliver_keep_alive(&b.client, cursor)); /* it gets one of its own */
     a.room = 0;
     assert_true(deliver_keep_alive(&a.client, cursor));
     assert_int_equal(deliver_client_cursor(deliver, &a.client).id, cursor->id);
@@ -272,7 +272,7 @@ static void test_who_falls_behind_a_keepalive_is_sent_nothing_twice(void **state
     make_room(&a, FAKE_UNLIMITED);
     settle();
     assert_true(is_live(&a));
-    assert_int_equal(a.client.sent_events, 302 + 1); /* a warning */
+    assert_int_equal(a.client.sent_events, 302 + 1); /* including a warning */
     assert_int_equal(deliver_client_cursor(deliver, &a.client).id, id_at(300));
 }
 
@@ -324,7 +324,7 @@ static void test_who_holds_out_for_ever_costs_little(void **state)
     posts(3000);
     settle();
     assert_true(metric_get(metrics, METRIC_EVENT_BYTES) < 2 * ROOM);
-    make_room(&a, 1000); /* takes one step more */
+    make_room(&a, 1000); /* takes one more step */
     settle();
     posts(900);
     settle();
@@ -338,7 +338,7 @@ static void test_who_does_not_read_for_too_long_is_too_slow(void **state)
     subscribe(&a, NULL);
     a.room = 500;
     posts(300);
-    resume(&b, NULL, id_at(10)); /* came with as great a lag */
+    resume(&b, NULL, id_at(10)); /* was this far behind when it connected */
     b.room = 500;
     while (a.evictions == 0) {
         uv_run(&loop, UV_RUN_ONCE);
@@ -361,7 +361,7 @@ static void test_events_without_a_log_come_from_the_ring(void **state)
     make_room(&a, FAKE_UNLIMITED);
     settle();
     assert_true(is_live(&a));
-    assert_int_equal(a.client.sent_events, 102); /* and the warning */
+    assert_int_equal(a.client.sent_events, 102); /* including the warning */
 }
 
 static void test_events_without_a_log_that_are_gone_are_told_as_a_gap(void **state)
@@ -384,7 +384,7 @@ static void test_events_without_a_log_that_are_gone_are_told_as_a_gap(void **sta
     assert_non_null(gap);
     assert_non_null(strstr(gap, "\"reason\":\"unlogged\"}"));
     assert_null(strstr(strchr(gap, '}'), "gap"));
-    assert_int_equal(a.client.sent_events, 550 + 2); /* the warning and the gap */
+    assert_int_equal(a.client.sent_events, 550 + 2); /* including the warning and the gap */
 }
 
 static void test_a_resumed_client_gets_events_without_a_log_from_then_on(void **state)
@@ -403,7 +403,8 @@ static void test_a_resumed_client_gets_events_without_a_log_from_then_on(void **
 
 enum { MANY = 600, SENDS_IN_A_TURN = 130 };
 
-/* Each second those who wait for the log are sent the little that has gathered: not all at once. */
+/* Each second the clients that wait for the log are sent the little that has gathered, but not all
+ * in one turn. */
 static void test_however_many_wait_a_turn_of_the_loop_is_short(void **state)
 {
     static struct fake_client many[MANY];
@@ -462,7 +463,7 @@ static void test_a_home_stream_resumes_with_the_graph_of_today(void **state)
         deliver_subscribe_home(deliver, &a.client, SL_SLICE("bob"), 1u << SL_EVENT_POST, -1), 0);
     assert_int_equal(deliver_resume(deliver, &a.client, CURSOR(id_at(0))), 0);
     settle();
-    assert_int_equal(a.client.sent_events, 0); /* who is followed is not known yet */
+    assert_int_equal(a.client.sent_events, 0); /* the followed users are not known yet */
     home_loaded(deliver_home(deliver), "bob", last_load, &sets);
     settle();
     assert_int_equal(a.client.sent_events, 200);
@@ -507,13 +508,13 @@ static void test_named_rules_resume_when_they_are_there(void **state)
 
 /* --- no memory -------------------------------------------------------------------------------- */
 
-/* What the client receives must not need memory when there is none. */
+/* Reserves room, since receiving must not allocate while allocations fail. */
 static void reserve(struct fake_client *client)
 {
     assert_non_null(buffer_reserve(&client->received, 1 << 20));
 }
 
-/* Whatever allocation fails: a client gets everything, or hears where to go on. */
+/* Whichever allocation fails: a client gets everything, or is told where to resume. */
 static void test_without_memory_nobody_misses_anything_in_silence(void **state)
 {
     bool has_failed = true;
@@ -562,7 +563,7 @@ static void test_who_cannot_fall_behind_for_lack_of_memory_has_to_go(void **stat
     while (fake_client_lives(&a) && is_live(&a)) {
         publish("x");
         pass_in(0);
-        mem_fail_after(0); /* from here on for the flush alone */
+        mem_fail_after(0); /* from here on only the flush */
         deliver_turn_end(deliver);
         mem_fail_never();
     }

@@ -1,4 +1,4 @@
-/* Clients that catch up, and what is not there to be had, or has happened no more. */
+/* Clients that catch up while events are missing, or have been rewound. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static const char *gap_text(uint64_t from, uint64_t to, enum gap_reason reason)
     return text;
 }
 
-/* A gap with this text, and then these ids. */
+/* Expects a gap with this text, and then these ids. */
 static void check_gap_then(struct fake_client *client, const char *gap, const char *then)
 {
     const char *got = received(client);
@@ -36,8 +36,8 @@ static void check_gap_then(struct fake_client *client, const char *gap, const ch
     assert_string_equal(got + (*got == ' '), then);
 }
 
-/* What Redis has lost: nothing is logged there, nothing passes, and the next event names the last
- * of it as the one before. */
+/* Redis has lost events: they are neither logged nor published, and the next event names the last
+ * of them as its previous one. */
 static void tell_lost(size_t count, enum gap_reason reason)
 {
     struct fake_log *log = &logs[0];
@@ -53,8 +53,7 @@ static void tell_lost(size_t count, enum gap_reason reason)
     deliver_turn_end(deliver);
 }
 
-/* A failover: the last events of the log have happened no more. What comes next names the one
- * before them. */
+/* A failover: the last events of the log are undone. The next event names the one before them. */
 static void rewind_log(size_t count)
 {
     struct fake_log *log = &logs[0];
@@ -67,7 +66,7 @@ static void rewind_log(size_t count)
     deliver_turn_end(deliver);
 }
 
-/* --- what is lost ----------------------------------------------------------------------------- */
+/* --- lost events ------------------------------------------------------------------------------ */
 
 static void test_a_cursor_older_than_the_log_is_told_both_ends(void **state)
 {
@@ -78,7 +77,7 @@ static void test_a_cursor_older_than_the_log_is_told_both_ends(void **state)
     posts(300);
     logs[0].first = 100;
     resume(&a, NULL, id_at(10));
-    resume(&b, NULL, id_at(99)); /* has all that was trimmed */
+    resume(&b, NULL, id_at(99)); /* has everything that was trimmed */
     settle();
     snprintf(expected, sizeof(expected),
              "{\"type\":\"gap\",\"from\":\"%" PRIu64 "\",\"to\":\"%" PRIu64
@@ -124,7 +123,7 @@ static void test_a_gap_in_the_ring_is_told_to_who_resumes_from_before_it(void **
     deliver_gap(deliver, &gap);
     posts(10);
     resume(&a, NULL, id_at(9));
-    resume(&b, NULL, gap.to); /* has all that is missing */
+    resume(&b, NULL, gap.to); /* has everything that is missing */
     settle();
     snprintf(expected, sizeof(expected),
              "{\"type\":\"gap\",\"from\":\"%" PRIu64 "\",\"to\":\"%" PRIu64
@@ -176,7 +175,7 @@ static void test_trouble_with_redis_is_waited_out(void **state)
     resume(&a, NULL, id_at(2));
     turn();
     answer_with_trouble(0);
-    assert_false(logs[0].request.is_asked); /* not at once: in a turn of its own */
+    assert_false(logs[0].request.is_asked); /* not at once, but in a separate turn */
     while (!logs[0].request.is_asked)
         uv_run(&loop, UV_RUN_ONCE);
     settle();
@@ -184,8 +183,8 @@ static void test_trouble_with_redis_is_waited_out(void **state)
     assert_int_equal(metric_get(metrics, METRIC_LOG_READ_FAILURES), 1);
 }
 
-/* Whatever of the ring is gone when the client comes: who has all before the gap and nothing behind
- * it is told of it, once. */
+/* However much of it is still in the ring when the client connects: one that has everything before
+ * the gap and nothing after it is told about it, once. */
 static void check_gap_is_told(enum gap_reason reason, size_t posts_behind)
 {
     uint64_t from, to;
@@ -197,14 +196,14 @@ static void check_gap_is_told(enum gap_reason reason, size_t posts_behind)
     to = id_at(22);
     posts(posts_behind);
     resume(&a, NULL, from);
-    resume(&b, NULL, to);        /* has been told */
-    resume(&c, NULL, id_at(21)); /* lies in the middle of it */
+    resume(&b, NULL, to);        /* was told already */
+    resume(&c, NULL, id_at(21)); /* is in the middle of it */
     settle();
     assert_true(is_live(&a) && is_live(&b) && is_live(&c));
     check_gap_then(&a,
                    strstr(buffer_str(&a.received), "redis")
                        ? gap_text(from, to, GAP_REDIS)
-                       : gap_text(from, to, GAP_RETENTION), /* all the log can tell */
+                       : gap_text(from, to, GAP_RETENTION), /* all that the log can tell */
                    ids(23, 23 + posts_behind, 1));
     assert_string_equal(received(&b), ids(23, 23 + posts_behind, 1));
     assert_int_equal(c.client.sent_events, posts_behind + 1);
@@ -240,7 +239,8 @@ static void test_a_gap_is_told_by_a_ring_that_keeps_nothing(void **state)
     assert_string_equal(received(&b), ids(23, 24, 1));
 }
 
-/* Nobody could be told, for want of memory: all had to go, and are told when they come back. */
+/* There was no memory for the gap: all clients were disconnected, and are told when they come
+ * back. */
 static void test_a_gap_that_could_not_be_told_is_told_to_who_comes_back(void **state)
 {
     struct gap gap = {.reason = GAP_RETENTION};
@@ -264,7 +264,8 @@ static void test_a_gap_that_could_not_be_told_is_told_to_who_comes_back(void **s
     assert_string_equal(received(&a), ids(21, 22, 1));
 }
 
-/* Live, or in the ring, or reading the log: everybody has to go, and gets it on coming back. */
+/* Live, in the ring, or reading the log: every client is disconnected, and gets it when it comes
+ * back. */
 static void test_what_there_was_no_memory_for_is_had_on_coming_back(void **state)
 {
     (void)state;
@@ -286,7 +287,8 @@ static void test_what_there_was_no_memory_for_is_had_on_coming_back(void **state
     assert_string_equal(received(&c), ids(22, 23, 1));
 }
 
-/* Behind it comes much that the client does not want: that moves no cursor past it. */
+/* After it come many events that the client does not want: they do not move its cursor past the
+ * gap. */
 static void test_who_leaves_before_a_gap_was_sent_is_told_when_it_comes_back(void **state)
 {
     uint64_t from, to, cursor;
@@ -310,15 +312,15 @@ static void test_who_leaves_before_a_gap_was_sent_is_told_when_it_comes_back(voi
     assert_string_equal(received(&c), gap_text(from, to, GAP_RETENTION));
 }
 
-/* Events have been taken out of the log. */
+/* Removes events from the log. */
 static void delete_logged(size_t from, size_t to)
 {
     while (from < to)
         logs[0].entries[from++].is_deleted = true;
 }
 
-/* Wherever in a batch the hole lies, and were it as long as some: it is told to who reads there,
- * who goes on. */
+/* Wherever in a batch the hole is, even if it is as long as a batch: clients that read there are
+ * told, and continue. */
 static void test_a_hole_in_the_log_ends_no_stream(void **state)
 {
     (void)state;
@@ -332,13 +334,13 @@ static void test_a_hole_in_the_log_ends_no_stream(void **state)
         resume(&a, NULL, id_at(10));
         turn();
         answer(0);
-        turn(); /* has been given the first batch */
+        turn(); /* has got the first batch */
         delete_logged(first, end);
         settle();
         assert_true(is_live(&a));
         got = strchr(received(&a), '{');
         if (first <= 10 + LOG_BATCH_EVENTS && end <= 11 + LOG_BATCH_EVENTS) {
-            assert_null(got); /* that batch had been read */
+            assert_null(got); /* that batch had been read before */
             continue;
         }
         assert_non_null(got);
@@ -374,7 +376,7 @@ static void test_a_hole_at_the_end_of_the_log_ends_no_stream(void **state)
     }
 }
 
-/* Whether the log was trimmed cannot be asked just then. */
+/* At that moment it is impossible to ask whether the log was trimmed. */
 static void test_trouble_at_a_hole_is_waited_out(void **state)
 {
     char expected[160];
@@ -402,9 +404,9 @@ static void test_trouble_at_a_hole_is_waited_out(void **state)
     assert_memory_equal(got, expected, strlen(expected));
 }
 
-/* --- what has happened no more ---------------------------------------------------------------- */
+/* --- rewound events --------------------------------------------------------------------------- */
 
-/* What it has, the log has not: it was told of that when it left, perhaps, or it was not. */
+/* The client has events that the log has no more; it may or may not have been told when it left. */
 static void test_who_comes_back_with_the_last_of_what_was_rewound_is_told(void **state)
 {
     uint64_t had;
@@ -423,7 +425,7 @@ static void test_who_comes_back_with_the_last_of_what_was_rewound_is_told(void *
     assert_string_equal(received(&c), ids(18, 22, 1));
 }
 
-/* The clock of the new master is behind: ids that were lost, or lie between them, come again. */
+/* The clock of the new master is behind: lost ids, or ids between them, are used again. */
 static void test_ids_that_come_again_after_a_rewind_are_not_passed_over(void **state)
 {
     char expected[4096];
@@ -433,7 +435,7 @@ static void test_ids_that_come_again_after_a_rewind_are_not_passed_over(void **s
     begin_again(1 << 20, 4096, LAG_MS);
     posts(20);
     lost = id_at(19);
-    resume(&a, NULL, id_at(9)); /* has not had its turn */
+    resume(&a, NULL, id_at(9)); /* its turn has not come yet */
     subscribe(&b, NULL);
     b.room = 0;
     rewind_log(5);
@@ -459,8 +461,8 @@ static void come_again(struct fake_client *client, uint64_t cursor)
     resume(client, NULL, cursor);
 }
 
-/* The new master's clock is behind: until it has caught up, its ids are lower than those that were
- * lost. `count` of them are lost, the last one `ahead_ms` after the others. Its id. */
+/* The new master's clock is behind: until it has caught up, its ids are lower than the lost ones.
+ * `count` events are lost, the last one `ahead_ms` after the others. Returns the id of that one. */
 static uint64_t fail_over_to_a_slow_clock(size_t count, uint64_t ahead_ms)
 {
     uint64_t lost;
@@ -486,7 +488,7 @@ static void test_who_comes_back_from_behind_a_rewind_gets_what_follows_and_no_mo
     lost = fail_over_to_a_slow_clock(5, 1000);
     assert_int_equal(head().id, kept);
     post("x");
-    assert_int_equal(head().id, id_at(16)); /* and not what is lost */
+    assert_int_equal(head().id, id_at(16)); /* and not the lost one */
     posts(3);
     resume(&b, NULL, id_at(17));
     settle();
@@ -512,8 +514,8 @@ static void test_who_comes_back_from_behind_a_rewind_gets_what_follows_and_no_mo
     assert_non_null(strstr(received(&a), ids(16, 25, 1)));
 }
 
-/* Of several shards: the gap of a rewind before what it has is not told again, nor what came
- * instead, though there was another one since. */
+/* With several shards: the gap of an earlier rewind is not repeated, nor the events that replaced
+ * what was lost, although there was another rewind since. */
 static void test_who_comes_back_from_between_two_rewinds_gets_what_follows_the_first(void **state)
 {
     uint64_t had, kept, lost, last;
@@ -538,13 +540,14 @@ static void test_who_comes_back_from_between_two_rewinds_gets_what_follows_the_f
              "\",\"reason\":\"rewound\",\"shard\":0} %" PRIu64,
              kept, lost, kept, lost, last);
     assert_string_equal(received(&a), expected);
-    resume(&b, NULL, had + 1); /* a cursor that is no event's: it may not know of the first */
+    resume(&b, NULL,
+           had + 1); /* a cursor that is not an event's id: it may not cover the first one */
     settle();
     got = received(&b);
     assert_string_equal(strchr(got, '}') + 2, expected);
 }
 
-/* Neither the tail that was lost nor the gap that tells so is in memory any more. */
+/* Neither the lost events nor the gap about them are in memory any more. */
 static void test_a_rewind_that_has_left_the_ring_is_no_gap_to_who_comes_later(void **state)
 {
     (void)state;
@@ -584,7 +587,7 @@ static void test_what_is_logged_behind_a_rewind_comes_once(void **state)
     assert_true(is_live(&a));
 }
 
-/* What says so has left the ring by the time it reads on. */
+/* The gap has left the ring by the time the client reads on. */
 static void test_who_was_behind_when_the_log_was_rewound_is_told(void **state)
 {
     char expected[256];

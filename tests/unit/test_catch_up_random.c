@@ -1,4 +1,4 @@
-/* Clients that catch up, whatever happens in whatever order. */
+/* Clients that catch up, with random faults in random order. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ struct model_client {
     struct fake_client fake;
     bool is_there;
     size_t track;
-    size_t at[SHARDS]; /* by shard: the next of its log that it may get */
+    size_t at[SHARDS]; /* by shard: index in its log of the next event that it may get */
 };
 
 static struct model_client clients[CLIENTS];
@@ -40,7 +40,7 @@ static bool wants(size_t track, const struct logged *entry)
     return false;
 }
 
-/* The next event of the shard for this client; NULL: there is no more. */
+/* Returns the next event of the shard for this client; NULL: there is none. */
 static const struct logged *next_wanted(struct model_client *client, uint32_t shard)
 {
     struct fake_log *log = &logs[shard];
@@ -51,7 +51,7 @@ static const struct logged *next_wanted(struct model_client *client, uint32_t sh
     return client->at[shard] < log->count ? &log->entries[client->at[shard]] : NULL;
 }
 
-/* The next event of all shards for this client; NULL: there is no more. */
+/* Returns the next event of all shards for this client; NULL: there is none. */
 static const struct logged *next_of_all(struct model_client *client)
 {
     const struct logged *first = NULL;
@@ -65,7 +65,7 @@ static const struct logged *next_of_all(struct model_client *client)
     return first;
 }
 
-/* The events that it wants, in the order of their ids, none missing. */
+/* Expects the events that it wants, in the order of their ids, none missing. */
 static void check_received(struct model_client *client)
 {
     const struct logged *next;
@@ -74,7 +74,7 @@ static void check_received(struct model_client *client)
 
     assert_true(fake_client_lives(&client->fake));
     if (client->fake.held.size > 0)
-        return; /* cut within a frame */
+        return; /* incomplete frame */
     for (text = received(&client->fake); *text; text = end + (*end == ' ')) {
         uint64_t id;
 
@@ -91,14 +91,14 @@ static void check_received(struct model_client *client)
     }
 }
 
-/* Would the client, going on with the cursor that it is told now, get what it lacks and no more? */
+/* Would the client, resuming with its current cursor, get exactly what it lacks? */
 static void check_cursor(struct model_client *client)
 {
     const struct sl_cursor cursor = deliver_client_cursor(deliver, &client->fake.client);
     const struct logged *next = next_of_all(client);
 
     if (client->fake.held.size > 0)
-        return; /* cut within a frame, which will be sent */
+        return; /* incomplete frame, whose rest will be sent */
     assert_true(sl_cursor_is_plain(&cursor));
     assert_true(!next ||
                 next >= logs[sl_id_shard(next->id)].entries + logs[sl_id_shard(next->id)].passed ||
@@ -138,7 +138,7 @@ static void model_leave(struct model_client *client)
     client->is_there = false;
 }
 
-/* The next event of all shards passes, as they come out of id_order.h. */
+/* Passes the next event of all shards, in the order of id_order.h. */
 static bool pass_next(void)
 {
     const struct fake_log *first = NULL;

@@ -1,4 +1,4 @@
-/* Clients that catch up in several shards, of which some are behind. */
+/* Clients that catch up in several shards, some of which are behind. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,8 +6,8 @@
 #include "gateway/intake/gap.h"
 #include "tests/support/catch_up_scene.h"
 
-/* The end of the log of shard 2 is asked later than that of shard 1, which has an event in between.
- */
+/* The end of the log of shard 2 is requested later than that of shard 1, which has an event in
+ * between. */
 static void test_who_comes_to_shards_that_began_at_different_times_misses_nothing(void **state)
 {
     uint64_t ids[3];
@@ -40,14 +40,14 @@ static void test_quiet_shards_do_not_hold_back_the_cursor_of_who_falls_behind(vo
     settle();
     assert_true(a.client.catcher && a.client.sent_events > 10);
     assert_int_equal(deliver_client_cursor(deliver, &a.client).id, busy[a.client.sent_events - 1]);
-    make_room(&a, 30000); /* it reads on for a while */
+    make_room(&a, 30000); /* it continues for a while */
     settle();
     assert_true(a.client.catcher && a.client.sent_events > 100);
     assert_int_equal(deliver_client_cursor(deliver, &a.client).id,
-                     busy[a.client.sent_events - 2]); /* one was a warning */
+                     busy[a.client.sent_events - 2]); /* one of them was a warning */
 }
 
-/* The ring has lost what it is owed next. */
+/* The ring no longer has the next event that it is owed. */
 static void test_nor_when_only_the_log_has_the_rest(void **state)
 {
     const uint64_t *busy = begin_with_quiet_shards(ROOM);
@@ -62,7 +62,7 @@ static void test_nor_when_only_the_log_has_the_rest(void **state)
     settle();
     assert_true(reads > 0 && a.client.catcher && a.client.sent_events > 50);
     assert_int_equal(deliver_client_cursor(deliver, &a.client).id,
-                     busy[a.client.sent_events - 2]); /* one was a warning */
+                     busy[a.client.sent_events - 2]); /* one of them was a warning */
 }
 
 static void test_the_cursor_of_who_came_with_one_follows_what_was_sent(void **state)
@@ -90,7 +90,7 @@ static const char *cursor_text(const struct sl_cursor *cursor)
     return sl_cursor_print(cursor, text);
 }
 
-/* `id`, of the quiet shard no more than `low`. */
+/* A cursor `id`, with only `low` of the quiet shard. */
 static struct sl_cursor behind(uint64_t id, uint64_t low)
 {
     struct sl_cursor cursor = {.id = id};
@@ -108,7 +108,7 @@ static void assert_cursor(const struct fake_client *client, uint64_t id, uint64_
     assert_string_equal(cursor_text(&cursor), sl_cursor_print(&expected, text));
 }
 
-/* How the event that is late for somebody comes, who stands there then. */
+/* Expects the event that is late for a client at this position. */
 static void assert_late(const struct fake_client *client, uint64_t id, uint64_t newest)
 {
     char text[128];
@@ -122,7 +122,7 @@ static void assert_late(const struct fake_client *client, uint64_t id, uint64_t 
         fail_msg("%s is not in %s", text, buffer_str((struct buffer *)&client->received));
 }
 
-/* These, then all of the busy shards. */
+/* Expects these, then all of the busy shards. */
 static void check_follow(struct fake_client *client, const uint64_t *first, size_t count)
 {
     struct buffer text = BUFFER_INIT;
@@ -135,8 +135,8 @@ static void check_follow(struct fake_client *client, const uint64_t *first, size
     buffer_done(&text);
 }
 
-/* The others go on without the shard: *late is logged in it before the last of `ids`, and passes
- * behind it. Returns what the shard had before. */
+/* The other shards continue without this one: *late is logged in it before the last of `ids`, and
+ * passes after it. Returns the shard's previous event. */
 static uint64_t leave_behind(uint64_t *ret_late, uint64_t ids[static 2])
 {
     uint64_t low = logs[QUIET_SHARD].entries[0].id;
@@ -174,7 +174,7 @@ static void test_a_late_event_is_told_with_a_cursor_of_its_own(void **state)
     assert_cursor(&a, ids[1], ids[1]);
 }
 
-/* It passes behind what lies in it of the others, which have left the ring when it has not. */
+/* The gap passes after events of the other shards within its range, which have left the ring. */
 static void test_nobody_is_given_a_cursor_beyond_a_gap_before_it_is_told(void **state)
 {
     uint64_t late, ids[2], low;
@@ -201,7 +201,8 @@ static void test_nobody_is_given_a_cursor_beyond_a_gap_before_it_is_told(void **
     assert_non_null(strstr(buffer_str(&a.received), "\"reason\":\"redis\",\"shard\":2"));
 }
 
-/* Wherever the client is cut, the cursor says what it has, and it gets the rest. */
+/* Wherever the connection breaks, the cursor describes what the client has, and it gets the
+ * rest. */
 static void test_who_is_cut_around_a_late_event_misses_nothing(void **state)
 {
     static const size_t rings[] = {1 << 20, ROOM, 0};
@@ -266,8 +267,8 @@ static const char *late_gap(uint64_t from, uint64_t to)
     return text;
 }
 
-/* A plain cursor claims what came late below it: while the shard is behind, when it is whole, and
- * when a mark in its log says so, here or in the ring. */
+/* A plain cursor claims late events with lower ids: while the shard is behind, when it has caught
+ * up, and when a marker in its log says so, here or in the ring. */
 static void test_a_plain_cursor_is_told_what_came_late(void **state)
 {
     static const size_t rings[] = {1 << 20, ROOM, 0};
@@ -318,8 +319,8 @@ static void assert_received(struct fake_client *client, uint64_t id)
     assert_string_equal(received(client), id ? sl_id_print(id, text) : "");
 }
 
-/* Where they come from the shard was not behind, or not as far: they have the first late event, and
- * have not what comes after what their cursors say. */
+/* At their previous gateway the shard was not behind, or not as far: they have the first late
+ * event, and lack what comes after their cursors. */
 static void test_who_has_more_of_a_shard_that_is_behind_is_not_sent_it_again(void **state)
 {
     static const size_t rings[] = {1 << 20, 0};
@@ -367,7 +368,7 @@ static void test_who_has_more_of_a_shard_that_is_behind_is_not_sent_it_again(voi
     }
 }
 
-/* It waits for what it came with, and the shard is left behind meanwhile. */
+/* It waits for the event of its cursor, and meanwhile the shard falls behind. */
 static void test_who_is_ahead_is_told_when_a_shard_falls_behind(void **state)
 {
     uint64_t late, ids[2];
@@ -394,7 +395,7 @@ static void test_who_is_ahead_is_told_when_a_shard_falls_behind(void **state)
     assert_cursor(&a, ids[1], ids[1]);
 }
 
-/* What a shard mints below what has passed, for its clock has stepped back, nobody has. */
+/* Ids that a shard mints below what has passed, because its clock was set back, are new to all. */
 static void test_what_a_clock_that_steps_back_mints_is_new_to_all(void **state)
 {
     uint64_t late, stepped, again, ids[2];
@@ -420,8 +421,8 @@ static void test_what_a_clock_that_steps_back_mints_is_new_to_all(void **state)
     assert_received(&a, 0);
 }
 
-/* Nothing has come late here: another server was left behind, gave out the cursor, and marks it
- * when the client is live here. */
+/* Nothing was late here: another gateway passed the shard by, gave out the cursor, and writes a
+ * marker when the client is live here. */
 static void test_who_is_live_is_told_of_a_mark_that_its_cursor_claims(void **state)
 {
     const uint64_t *busy = begin_with_quiet_shards(1 << 20);
@@ -430,7 +431,7 @@ static void test_who_is_live_is_told_of_a_mark_that_its_cursor_claims(void **sta
     (void)state;
     post_to_busy_shards(busy);
     resume(&a, NULL, busy[TAKES - 5]);
-    resume(&b, NULL, busy[TAKES - 20]); /* from before */
+    resume(&b, NULL, busy[TAKES - 20]); /* has less */
     subscribe(&c, NULL);
     settle();
     assert_true(is_live(&a) && is_live(&b));
@@ -450,19 +451,19 @@ static void test_who_is_live_is_told_of_a_mark_that_its_cursor_claims(void **sta
     snprintf(expected, sizeof(expected), "%" PRIu64, last_id);
     assert_string_equal(received(&b), expected);
     assert_string_equal(received(&c), expected);
-    mark_late(busy[TAKES - 10], busy[TAKES - 2]); /* by another one: once is enough */
+    mark_late(busy[TAKES - 10], busy[TAKES - 2]); /* by another gateway: one is enough */
     settle();
     assert_string_equal(received(&a), "");
-    mark_late_in(EMPTY_SHARD, busy[TAKES - 10], busy[TAKES - 2]); /* of each shard */
+    mark_late_in(EMPTY_SHARD, busy[TAKES - 10], busy[TAKES - 2]); /* in each shard */
     settle();
     assert_true(is_live(&a) && is_live(&b));
     assert_non_null(strstr(received(&a), "\"reason\":\"late\",\"shard\":3"));
     assert_string_equal(received(&b), "");
 }
 
-/* It came with a plain cursor to a server that left the shard behind later, and was given a longer
- * one there before it was told what that of the first server lacked: of the shard it claims an id
- * of another. Who has been given events of the shard has one of the shard's. */
+/* It came with a plain cursor to a gateway that passed the shard by later, and got a longer cursor
+ * there before it was told what the plain one had wrongly claimed: of the shard it claims an id of
+ * another. A client that has got events of the shard has an id of that shard. */
 static void test_who_was_given_a_longer_cursor_is_told_what_the_plain_one_claimed(void **state)
 {
     const uint64_t *busy = begin_with_quiet_shards(1 << 20);
@@ -485,7 +486,7 @@ static void test_who_was_given_a_longer_cursor_is_told_what_the_plain_one_claime
     assert_string_equal(received(&b), "");
 }
 
-/* It has fallen out of the ring before it came to the late event. */
+/* It has fallen out of the ring before it reached the late event. */
 static void test_who_is_slow_gets_a_late_event_from_the_log(void **state)
 {
     uint64_t late, ids[2];
@@ -509,8 +510,8 @@ static void test_who_is_slow_gets_a_late_event_from_the_log(void **state)
     check_follow(&a, (uint64_t[]){ids[0], late, ids[1]}, 3);
 }
 
-/* A gap of the quiet shard has left the ring, but not all that lies in it of the others. Returns
- * the id of its end, of an event that the log has all the same. */
+/* A gap of the quiet shard has left the ring, but not all events of the others within its range.
+ * Returns the id of its end, of an event that the log has nevertheless. */
 static uint64_t begin_with_gap_over_the_ring(void)
 {
     struct gap gap = {.shard = QUIET_SHARD, .reason = GAP_REDIS};
@@ -536,8 +537,8 @@ static void check_has_once(const char *text, uint64_t id)
         fail_msg("%s is not there once: %s", printed, text);
 }
 
-/* What its log has of the gap comes before what the ring has of the others. Wherever the client is
- * cut, the cursor says what it has. */
+/* What its log has of the gap comes before what the ring has of the others. Wherever the connection
+ * breaks, the cursor describes what the client has. */
 static void test_who_is_cut_within_a_gap_goes_on_with_the_others(void **state)
 {
     enum { BEFORE = TAKES - 20 };
@@ -554,7 +555,7 @@ static void test_who_is_cut_within_a_gap_goes_on_with_the_others(void **state)
         settle();
         cursor = deliver_client_cursor(deliver, &a.client);
         cuts_behind_missed += !sl_cursor_is_plain(&cursor);
-        fake_client_make_room(&a, a.held.size); /* of an event it has a part of */
+        fake_client_make_room(&a, a.held.size); /* the rest of an incomplete event */
         subscribe(&b, NULL);
         assert_int_equal(deliver_resume(deliver, &b.client, &cursor), 0);
         settle();
@@ -568,9 +569,9 @@ static void test_who_is_cut_within_a_gap_goes_on_with_the_others(void **state)
     assert_true(cuts_behind_missed > 0);
 }
 
-/* --- until an event's id ---------------------------------------------------------------------- */
+/* --- until an id ------------------------------------------------------------------------------ */
 
-/* Comes with `since` and wants nothing behind `until`, which lies long ago. */
+/* Resumes from `since` and wants nothing after `until`, which is long past. */
 static void resume_until(struct fake_client *client, uint64_t since, uint64_t until)
 {
     client->client.until = until;
@@ -590,7 +591,7 @@ static void assert_complete_with(struct fake_client *client, const uint64_t *ids
     assert_int_equal(client->disconnect_reason, DISCONNECT_COMPLETE);
 }
 
-/* The log of that shard goes on behind `until` when the ring still has something before it. */
+/* The log of that shard continues after `until` while the ring still has something before it. */
 static void test_who_wants_no_more_than_lies_in_a_gap_gets_all_of_that(void **state)
 {
     uint64_t low;
@@ -601,12 +602,12 @@ static void test_who_wants_no_more_than_lies_in_a_gap_gets_all_of_that(void **st
     resume_until(&a, low, busy_ids[TAKES - 3]);
     assert_complete_with(&a, busy_ids, TAKES - 2);
     assert_int_equal(deliver_client_cursor(deliver, &a.client).id, busy_ids[TAKES - 3]);
-    assert_true(reads > 0); /* the ring has not all of it */
+    assert_true(reads > 0); /* not everything is in the ring */
     resume_until(&b, low, busy_ids[10]);
     assert_complete_with(&b, busy_ids, 11);
 }
 
-/* It is in the ring behind events beyond `until`. */
+/* In the ring it is after events beyond `until`. */
 static void test_who_wants_no_more_than_lies_before_a_late_event_gets_that(void **state)
 {
     static const size_t rings[] = {1 << 20, ROOM, 0};

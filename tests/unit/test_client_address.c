@@ -4,8 +4,8 @@
 
 #include "tests/support/cmocka_all.h"
 
-/* What the lines between `|` say, to whom trusts 10.0.0.0/8, and ::1: "client", "client tls",
- * with a `!` behind it where an element could not be read. */
+/* Returns what the lines, separated by `|`, say if 10.0.0.0/8 and ::1 are trusted: "client" or
+ * "client tls", followed by `!` if an element could not be read. */
 static const char *read(bool forwarded, const char *lines, const char *protos)
 {
     static char text[IP_ADDRESS_TEXT_SIZE + 8];
@@ -51,10 +51,10 @@ static void test_x_forwarded_for_is_read_from_the_right(void **state)
     static const struct line lines[] = {
         {"", "10.0.0.1"},
         {"192.0.2.1", "192.0.2.1"},
-        {"198.51.100.9, 192.0.2.1", "192.0.2.1"}, /* the left one is what the client wrote */
+        {"198.51.100.9, 192.0.2.1", "192.0.2.1"}, /* the left one was written by the client */
         {"192.0.2.1, 10.0.0.2", "192.0.2.1"},
         {"192.0.2.1,10.0.0.2 , ::1,10.9.9.9", "192.0.2.1"},
-        {"10.0.0.3, 10.0.0.2", "10.0.0.3"}, /* a proxy asks for itself */
+        {"10.0.0.3, 10.0.0.2", "10.0.0.3"}, /* a proxy's own request */
         {"198.51.100.9|192.0.2.1|10.0.0.2", "192.0.2.1"},
         {"192.0.2.1,", "192.0.2.1"},
         {", ,192.0.2.1 ,\t,", "192.0.2.1"},
@@ -65,7 +65,7 @@ static void test_x_forwarded_for_is_read_from_the_right(void **state)
         {"[2001:db8::7]:80", "2001:db8::7"},
         {"::ffff:192.0.2.1", "192.0.2.1"},
         {"::ffff:10.0.0.2", "10.0.0.2"},
-        {"\"x, 192.0.2.1", "192.0.2.1"}, /* an open quote is the client's own */
+        {"\"x, 192.0.2.1", "192.0.2.1"}, /* the open quote is the client's */
         {"\\, 192.0.2.1", "192.0.2.1"},
         {"192.0.2.1, unknown", "10.0.0.1 !"}, /* the hop before it counts */
         {"192.0.2.1, unknown, 10.0.0.2", "10.0.0.2 !"},
@@ -134,7 +134,8 @@ static void test_tls_is_what_all_proxies_say(void **state)
     assert_string_equal(read(false, "192.0.2.1", "http, https"), "192.0.2.1");
     assert_string_equal(read(false, "192.0.2.1", "http"), "192.0.2.1");
     assert_string_equal(read(false, "192.0.2.1", ""), "192.0.2.1");
-    assert_string_equal(read(true, "for=192.0.2.1", "https"), "192.0.2.1"); /* the other header */
+    assert_string_equal(read(true, "for=192.0.2.1", "https"),
+                        "192.0.2.1"); /* the header that is not configured */
 }
 
 int main(void)

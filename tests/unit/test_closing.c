@@ -1,5 +1,5 @@
-/* test_closing.c - buckets of many lanes that end at the same moment are closed a few in a turn,
- * and everybody is told the same as if they had been closed at once. */
+/* test_closing.c - buckets of many lanes that end at the same moment are closed a few per turn, and
+ * clients receive the same as if all had been closed at once. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static struct sl_cursor no_head(void)
     return (struct sl_cursor){0};
 }
 
-/* Counts, by type too, posts that are picked, and one of all trends. */
+/* Counts, also by type; picked posts; and one lane with all trends. */
 static struct count_question question_of(size_t i)
 {
     struct count_question question = {.bucket_ms = 1000, .refresh_ms = refresh_ms};
@@ -158,7 +158,7 @@ static void forget_what_was_told(struct world *world)
         buffer_clear(&world->clients[i].received);
 }
 
-/* All but trends are closed by 64 at most in a turn, whatever comes meanwhile. */
+/* Except for trends, at most 64 are closed per turn, whatever else arrives. */
 static void test_a_turn_closes_a_few(void **state)
 {
     struct world *world = begin();
@@ -184,7 +184,7 @@ static void test_a_turn_closes_a_few(void **state)
     end(world);
 }
 
-/* Those that tell of the open bucket now and then have nothing to tell of one that is over. */
+/* Lanes that refresh the open bucket have nothing to send for one that is over. */
 static void test_who_is_refreshed_waits_for_the_bucket(void **state)
 {
     struct world *world;

@@ -1,4 +1,5 @@
-/* Commands in a cluster: each goes to the node that has its shard, and follows when that moves. */
+/* Commands in a cluster: each goes to the node that has its shard, and follows the shard when it
+ * moves. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -83,7 +84,7 @@ static void set_master(const struct fake_node *node)
     redis_commands_set_map(commands, &map);
 }
 
-/* A script, which may be sent again only if it was not done. */
+/* Runs a script, which may be repeated only if it was not executed. */
 static void run_write(struct told *told)
 {
     const struct sl_meta meta = {.shards = 1};
@@ -191,7 +192,7 @@ static void test_shard_that_is_being_moved_is_waited_for(void **state)
     RUN_UNTIL(&patience, told.count == 1);
     assert_int_equal(told.error, 0);
     assert_seen(0, "CLIENT EVALSHA EVALSHA EVALSHA ");
-    assert_seen(1, ""); /* above all no ASKING */
+    assert_seen(1, ""); /* in particular no ASKING */
 }
 
 static void test_what_waits_for_a_dead_node_goes_to_the_next(void **state)
@@ -202,11 +203,11 @@ static void test_what_waits_for_a_dead_node_goes_to_the_next(void **state)
     fake_node_answers(&nodes[2], "XREVRANGE", "*0\r\n");
     fake_node_answers(&nodes[2], "EVALSHA", WRITTEN);
     start(20000);
-    set_master(&nodes[1]); /* which hangs up when it is asked */
+    set_master(&nodes[1]); /* it closes the connection when it gets a command */
     run_read(&read);
     run_write(&write);
     RUN_UNTIL(&patience, write.count == 1);
-    assert_int_equal(write.error, -EPIPE); /* it may have been done */
+    assert_int_equal(write.error, -EPIPE); /* it may have been executed */
     assert_int_equal(read.count, 0);
     assert_true(doubts > 0);
     set_master(&nodes[2]);

@@ -1,5 +1,5 @@
-/* Where the shards of a cluster are: answers as Redis 7.0, Redis 8.0 and Valkey 8.1 give them, and
- * such as nobody should. */
+/* Where the shards of a cluster are: answers of Redis 7.0, Redis 8.0 and Valkey 8.1, and malformed
+ * ones. */
 #include <errno.h>
 #include <string.h>
 
@@ -53,7 +53,7 @@ static void test_ranges_name_their_masters(void **state)
     assert_int_equal(
         read_slots("*3\r\n"
                    "*4\r\n" LOW NODE7 "*4\r\n$9\r\n127.0.0.1\r\n:7004\r\n" ID "*0\r\n"
-                   /* by name, with its address beside it; Redis before 7 has no fourth */
+                   /* by name, with an additional address; Redis before 7 has no fourth element */
                    "*4\r\n" MID "*4\r\n$6\r\nnode-2\r\n:7002\r\n" ID
                    "*2\r\n$2\r\nip\r\n$9\r\n127.0.0.1\r\n*3\r\n$9\r\n127.0.0.1\r\n:7005\r\n" ID
                    "*3\r\n" HIGH "*2\r\n$3\r\n::1\r\n:7003\r\n",

@@ -1,5 +1,5 @@
-/* The nodes of a cluster and its open slots, as Redis 7.0 and Valkey 8.1 tell them, and as nobody
- * should. */
+/* The nodes of a cluster and its open slots: answers of Redis 7.0 and Valkey 8.1, and malformed
+ * ones. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* The subscriber on a Redis Cluster, which is one node that has all slots. */
+/* The subscriber on a Redis Cluster of one node that has all slots. */
 #include <string.h>
 
 #include "gateway/intake/message_rate.h"
@@ -31,7 +31,7 @@ static struct {
 #define run_until(condition) RUN_UNTIL(&patience, condition)
 #define run(...)             redis_server_run(publisher, __VA_ARGS__)
 
-/* ---- what is told ---- */
+/* ---- callbacks ---- */
 
 static int on_log_end(void *context, uint32_t shard, uint64_t id)
 {
@@ -94,7 +94,7 @@ static const struct subscriber_callbacks callbacks = {
     .heard_again = on_heard_again,
 };
 
-/* ---- the scene ---- */
+/* ---- the fixture ---- */
 
 static int set_up(void **state)
 {
@@ -124,7 +124,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Commands have no map: what the subscriber asks waits. */
+/* Commands have no map, so requests of the subscriber wait. */
 static void make_subscriber(uint32_t rest_ms)
 {
     struct subscriber_settings settings = {
@@ -134,7 +134,7 @@ static void make_subscriber(uint32_t rest_ms)
         .ping_ms = TIMEOUT_MS,
         .timeout_ms = TIMEOUT_MS,
         .rest_ms = rest_ms,
-        .news = {.database = on_database}, /* the map stays as it is */
+        .news = {.database = on_database}, /* the map stays the same */
     };
     char url[64];
 
@@ -157,7 +157,7 @@ static void subscribe(uint32_t rest_ms)
     assert_int_equal(scene.log_ends, SL_SHARDS_MAX);
 }
 
-/* To one shard after the other; until all are heard. */
+/* Publishes to one shard after the other, until all are received. */
 static void publish_all(size_t count)
 {
     size_t before = scene.messages;
@@ -210,7 +210,7 @@ static void test_what_others_publish_is_heard_on_the_same_connection(void **stat
     assert_int_equal(metric(METRIC_PUBLISH_HEARD), 1);
     publish("PUBLISH", 0, "{\"n\":1}");
     publish("PUBLISH", SL_SHARDS_MAX - 1, "{\"n\":2}");
-    publish("PUBLISH", 0, "{\"n\":1}"); /* two events, though they look the same */
+    publish("PUBLISH", 0, "{\"n\":1}"); /* two events with the same text */
     run_until(scene.messages == 3);
     publish("PUBLISH", 7, "no event");
     run_until(metric(METRIC_EVENTS_BAD_HEADER) == 1);
@@ -246,7 +246,7 @@ static void test_a_line_that_ends_is_told_and_another_one_hears_what_others_publ
     run_until(scene.messages == 1);
 }
 
-/* The shards are heard without it. */
+/* Messages of the shards arrive without it. */
 static void test_who_may_not_subscribe_is_told_and_tries_again(void **state)
 {
     struct health health;
@@ -275,7 +275,7 @@ static void test_who_is_busy_rests(void **state)
         publish_all(MESSAGE_RATE_BUSY);
         publish_all(1);
     } while (scene.turn_ms[1] - scene.turn_ms[0] < REST_MS - 10);
-    publish_all(1); /* it goes on */
+    publish_all(1); /* it continues */
 }
 
 static bool is_heard(void)
@@ -287,7 +287,7 @@ static bool is_heard(void)
     return is;
 }
 
-/* As a gateway's that drains while a master is away: its commands live longer. */
+/* Like that of a gateway that drains while a master is unavailable: its commands live longer. */
 static void test_it_may_go_before_its_commands_are_answered(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Who has which shard, asked of nodes that answer, lie, hang up, or belong to somebody else. */
+/* Which node has which shard, asked of nodes that answer, lie, disconnect, or belong to another
+ * cluster. */
 #include <signal.h>
 #include <string.h>
 
@@ -60,7 +61,7 @@ static void assert_master(const struct fake_node *node)
     assert_true(sl_redis_endpoint_equals(&map.masters[63], &node->endpoint));
 }
 
-/* Every node answers the greeting. */
+/* Every node answers the HELLO. */
 static void greet(size_t node)
 {
     fake_node_answers(&nodes[node], "CLIENT", "+OK\r\n");
@@ -91,7 +92,7 @@ static void test_doubt_brings_the_next_map_at_once(void **state)
     (void)state;
     greet(0);
     fake_node_names(&nodes[0], &nodes[0]);
-    fake_node_names(&nodes[0], &nodes[0]); /* no change, nothing told */
+    fake_node_names(&nodes[0], &nodes[0]); /* no change, no callback */
     fake_node_names(&nodes[0], &nodes[1]);
     start(1);
     RUN_UNTIL(&patience, changes == 1);
@@ -130,7 +131,7 @@ static void test_shard_that_is_nobodys_to_one_node_stays_where_it_was(void **sta
     RUN_UNTIL(&patience, changes == 1);
     cluster_watch_doubt(watch);
     RUN_UNTIL(&patience, sl_redis_endpoint_equals(&map.masters[0], &nodes[2].endpoint));
-    assert_int_equal(changes, 2); /* not one without it between them */
+    assert_int_equal(changes, 2); /* there was none without it in between */
 }
 
 static void test_node_with_another_database_is_not_believed(void **state)
@@ -143,7 +144,7 @@ static void test_node_with_another_database_is_not_believed(void **state)
     fake_node_names(&nodes[0], &nodes[0]);
     fake_node_answers(&nodes[0], "HGET", "$32\r\nffffffffffffffffffffffffffffffff\r\n");
     fake_node_names(&nodes[1],
-                    &nodes[2]); /* which says so itself: a replica's word is not enough */
+                    &nodes[2]); /* it says so itself: the word of a replica is not enough */
     fake_node_names(&nodes[2], &nodes[2]);
     fake_node_answers(&nodes[2], "HGET", "$32\r\n" DATABASE "\r\n");
     start(2);

@@ -10,7 +10,7 @@
 
 enum { MAX_ARGUMENTS = 160 };
 
-/* The words of `line`, which is cut up, behind a program name. */
+/* Splits `line`, in place, into words after a program name. */
 static int split(char *line, char *ret_argv[MAX_ARGUMENTS])
 {
     static char program[] = "sluiced";
@@ -32,7 +32,8 @@ static void write_file(const char *text, size_t size)
     assert_int_equal(fclose(file), 0);
 }
 
-/* `file`: content of ./sluiced.conf, named with --config; NULL: none. `variable`: NULL: none. */
+/* `file`: content of ./sluiced.conf, which --config names; NULL: none. `variable` may be NULL,
+ * too. */
 static int read_config(const char *file, const char *variable, const char *arguments,
                        struct config **ret_config, struct failure *failure)
 {
@@ -261,7 +262,9 @@ static void test_bad_settings_are_named_with_their_place(void **state)
         {NULL, NULL, "--work=3", "there is no option \"--work\" (see --help)"},
         {NULL, NULL, "--redis", "--redis: needs a value, URL"},
         {NULL, "SLUICE_REDIS=http://u:secret@h", "",
-         "SLUICE_REDIS: a Redis URL is redis://[user:password@]host[:port][/db], unix:///path, redis+sentinel://host[:port],.../master-name or redis+cluster://host[:port],...; over TLS it begins with rediss"},
+         "SLUICE_REDIS: a Redis URL is redis://[user:password@]host[:port][/db], unix:///path, "
+         "redis+sentinel://host[:port],.../master-name or redis+cluster://host[:port],...; over "
+         "TLS it begins with rediss"},
         {NULL, NULL, "--workers 257", "--workers: 257 is out of range, 1 to 256 is allowed"},
         {NULL, NULL, "--workers 99999999999999999999999",
          "--workers: 99999999999999999999999 is out of range, 1 to 256 is allowed"},

@@ -37,7 +37,8 @@ static struct control_question renewal(void)
     question.token.expires_ms = 2;
     question.token.limits = (struct sl_filter_limits){1, 2, 3, 4, 5, false};
     for (int i = 0; i < USE_COUNT; i++)
-        question.token.uses[i] = i == USE_BAD_TOKENS ? 0 : (uint64_t)i; /* of addresses only */
+        question.token.uses[i] =
+            i == USE_BAD_TOKENS ? 0 : (uint64_t)i; /* only counted for addresses */
     return question;
 }
 
@@ -135,9 +136,9 @@ static void test_what_is_no_message_is_refused(void **state)
         "{" HEAD "\"op\":\"list\",\"holder\":7,\"id\":\"\",\"after\":\"\"}",
         "{" HEAD "\"op\":\"list\",\"holder\":\"\",\"id\":\"../../meta\",\"after\":\"\"}",
         "{" HEAD "\"op\":\"list\",\"holder\":\"a\\u0000b\",\"id\":\"\",\"after\":\"\"}",
-        /* everything at once */
+        /* names no target */
         "{" HEAD "\"op\":\"end\",\"holder\":\"\",\"id\":\"\",\"after\":\"\"}",
-        /* without what it is about */
+        /* has no subject */
         "{" HEAD "\"op\":\"renew\",\"holder\":\"\",\"id\":\"\",\"after\":\"\",\"token\":{}}",
         "{" HEAD "\"op\":\"rules\",\"holder\":\"\",\"id\":\"\",\"after\":\"\"}",
         "{" HEAD "\"op\":\"list\",\"holder\":\"\",\"id\":\"\",\"after\":\"\"} x",

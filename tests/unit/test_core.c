@@ -15,7 +15,7 @@
 #include "src/model/login.h"
 #include "tests/support/core_group.h"
 
-/* ---- looking at events ---- */
+/* ---- events ---- */
 
 static json_t *parse(const char *text)
 {
@@ -27,7 +27,7 @@ static json_t *parse(const char *text)
     return json;
 }
 
-/* "post.user.id" of an event, as text. */
+/* Returns e.g. "post.user.id" of an event, as text. */
 static const char *member(const json_t *json, const char *path)
 {
     char step[64];
@@ -263,7 +263,7 @@ static void test_every_text_comes_back_as_it_was_given(void **state)
         json_t *event;
 
         if (c == 0x300)
-            c = 0xD7F0; /* before and behind the surrogates */
+            c = 0xD7F0; /* before and after the surrogates */
         if (c == 0xD800)
             c = 0xE000;
         if (c == 0xE010)
@@ -308,7 +308,8 @@ static void test_reply_finds_the_author_of_its_post(void **state)
     assert_string_equal(member(event, "post.reply_to.login"), "Ada");
     json_decref(event);
 
-    reply.reply_to.post = sl_slice_str(sl_id_print(ada, author)); /* no post has this id */
+    reply.reply_to.post =
+        sl_slice_str(sl_id_print(ada, author)); /* there is no post with this id */
     digest = core_digest(&core);
     assert_int_equal(core_post(&core, "ada", &reply, NULL), -ENOENT);
     assert_non_null(strstr(core.failure.text, "there is no post"));
@@ -362,7 +363,7 @@ static void test_only_the_author_deletes(void **state)
     (void)state;
     core_must_create(&core, "ada");
     id = core_must_post(&core, "ada", "mine");
-    for (int i = 0; i < 8; i++) { /* some of them live in other shards */
+    for (int i = 0; i < 8; i++) { /* some of them are in other shards */
         snprintf(login, sizeof(login), "other%d", i);
         core_must_create(&core, login);
         digest = core_digest(&core);
@@ -393,7 +394,7 @@ static void test_unknown_users_change_nothing(void **state)
 
 /* ---- follows ---- */
 
-/* Two users in one shard, or in two when there are more. */
+/* Creates two users in one shard, or in two if there are several. */
 static void make_pair(bool in_one_shard, uint64_t ret_ids[2], char ret_login[16])
 {
     ret_ids[0] = core_must_create(&core, "ada");
@@ -484,7 +485,7 @@ static void test_follow_across_shards_leaves_a_task(void **state)
     assert_int_equal(core_follow(&core, "ada", login, NULL), 0);
     assert_follow_event("follow", ids, login);
     assert_counters(ids[0], "0", "1");
-    assert_counters(ids[1], "0", "0"); /* until a worker has come by */
+    assert_counters(ids[1], "0", "0"); /* until a worker runs */
     assert_int_equal(core_number(&core, "EXISTS %s", sl_key_of("followers", ids[1], key)), 0);
     tasks = core_command(&core, "XRANGE %s - +", sl_key(sl_id_shard(ids[0]), "tasks", key));
     assert_int_equal(tasks->elements, 1);
@@ -637,7 +638,7 @@ static void test_ids_grow_when_the_clock_has_stepped_back(void **state)
         core_command(&core, "SET sluice:{%u}:clock %" PRIu64, (unsigned)sl_id_shard(ada), ahead));
     assert_int_equal(core_must_post(&core, "ada", "1"), ahead + 1);
     assert_int_equal(core_must_post(&core, "ada", "2"), ahead + 2);
-    /* 64 of this millisecond are used up: the first of the next one */
+    /* 64 ids of this millisecond are used up: the first one of the next */
     assert_int_equal(core_must_post(&core, "ada", "3"), ahead - 61 + 4096);
     assert_int_equal(core_must_post(&core, "ada", "4"), ahead - 61 + 4097);
     read_newest(sl_id_shard(ada), &logged);
@@ -654,7 +655,7 @@ static void test_ids_stay_above_the_log_when_the_clock_is_lost(void **state)
                                  (unsigned)sl_id_shard(ada), ahead));
     freeReplyObject(core_command(&core, "DEL sluice:{%u}:clock", (unsigned)sl_id_shard(ada)));
     assert_int_equal(core_must_post(&core, "ada", "1"), ahead + 1);
-    /* an entry that is none of ours, between the ids of this shard */
+    /* an entry that Sluice did not write, between the ids of this shard */
     freeReplyObject(core_command(&core, "XADD sluice:{%u}:log %" PRIu64 "-7 p 0 e {}",
                                  (unsigned)sl_id_shard(ada), ahead - 5 + 4096 - 1));
     assert_int_equal(core_must_post(&core, "ada", "2") % 4096, sl_id_shard(ada) * 64);
@@ -730,9 +731,9 @@ static void test_clock_without_ids_left_refuses(void **state)
     }
 }
 
-/* ---- damage ---- */
+/* ---- corrupt data ---- */
 
-/* Puts something else at `key`; every operation that needs it must fail and change nothing. */
+/* Stores a wrong value at `key`; every operation that needs it must fail and change nothing. */
 static void assert_nothing_half_done(const char *key, const char *other, uint64_t post)
 {
     const struct sl_post text = {.text = SL_SLICE("t")};
@@ -808,8 +809,8 @@ static void test_other_types_at_any_key_leave_nothing_half_done(void **state)
             sl_key_of(user_keys[k - 9], bob, key);
         else
             sl_key_of("post", post, key);
-        /* bob's profile and whom he follows concern nobody; ada's followers neither; a string is
-         * what clock and done: are */
+        /* operations that do not read the key: bob's profile and follows, ada's followers; and a
+         * string is the right type for clock and done */
         if ((k >= 9 && (k == 10 || k == 11)) || k == 8 || (i % 2 == 0 && (k == 1 || k == 4)) ||
             (k >= 9 && k < 13 && sl_id_shard(bob) != sl_id_shard(ada)))
             continue;
@@ -859,7 +860,7 @@ static void test_delete_works_when_the_profile_lacks_the_post(void **state)
         core_text(&core, room, "HGET %s posts", sl_key_of("user", ada, (char[64]){0})), "1");
 }
 
-/* ---- meta and the log ---- */
+/* ---- metadata and the log ---- */
 
 static void test_nothing_works_before_init_or_with_other_shards(void **state)
 {
@@ -923,7 +924,7 @@ static void test_database_in_a_cluster_stays_one(void **state)
     (void)state;
     assert_int_equal(found_as(false).is_clustered, core.is_clustered);
     assert_true(found_as(true).is_clustered);
-    assert_true(found_as(false).is_clustered); /* for whoever does not know */
+    assert_true(found_as(false).is_clustered); /* for a connection that does not say */
     assert_string_equal(found_as(true).database_id, core.meta.database_id);
 }
 
@@ -945,7 +946,7 @@ static void test_database_in_a_cluster_publishes_by_shard(void **state)
     sl_id_print(id, id_text);
     assert_memory_equal(reply->element[2]->str, id_text, strlen(id_text));
     freeReplyObject(reply);
-    reply = redisCommand(plain, "PING"); /* answered next: there was no message */
+    reply = redisCommand(plain, "PING"); /* its answer comes next: there was no message */
     assert_string_equal(reply->element[0]->str, "pong");
     freeReplyObject(reply);
     freeReplyObject(core_command(&core, "HSET sluice:{%u}:meta pubsub other", shard));
@@ -955,8 +956,8 @@ static void test_database_in_a_cluster_publishes_by_shard(void **state)
     redisFree(sharded);
 }
 
-/* On a slot that is being moved EXISTS is answered with an error, as it is to somebody who may not
- * ask. */
+/* For a slot that is being moved EXISTS returns an error, as it does for a user without the
+ * permission. */
 static void test_shard_that_is_being_moved_is_left_alone(void **state)
 {
     const struct sl_redis_link_options options = {.retry_ms = 0};
@@ -998,7 +999,7 @@ static void test_log_is_trimmed_by_count(void **state)
     for (int i = 0; i < 1000; i++)
         core_must_post(&core, "ada", "t");
     length = core_number(&core, "XLEN sluice:{%u}:log", shard);
-    assert_in_range(length, 300, 300 + 100); /* whole nodes of 100 entries go */
+    assert_in_range(length, 300, 300 + 100); /* only whole nodes of 100 entries are removed */
 }
 
 static void test_log_is_trimmed_by_age(void **state)
@@ -1007,7 +1008,7 @@ static void test_log_is_trimmed_by_age(void **state)
     unsigned shard = sl_id_shard(ada);
 
     (void)state;
-    core_number(&core, "DEL sluice:{%u}:log", shard); /* older entries come behind none */
+    core_number(&core, "DEL sluice:{%u}:log", shard); /* no further entries will follow */
     for (int i = 0; i < 250; i++)
         freeReplyObject(core_command(&core, "XADD sluice:{%u}:log %" PRIu64 "-0 p 0 e {}", shard,
                                      sl_id_first_at(clock_wall_ms() - 90000000) + (uint64_t)i));

@@ -1,8 +1,8 @@
-/* Many processes do everything at random to the same few users and posts, while workers run; at the
- * end all that must be true of a database is true, and everybody's home timeline is what the sets
- * and the rule say, whether it is pushed, pulled or both. With one shard and with eight.
+/* Many processes do random operations with the same few users and posts, while workers run; in the
+ * end all invariants of the database hold, and everybody's home timeline is what sets and rules
+ * define, whether it is pushed, pulled or both. With one shard and with eight.
  *
- * SLUICE_TEST_SEED=N repeats the draws of each process; each run prints its own. */
+ * SLUICE_TEST_SEED=N repeats the random choices of each process; each run prints its seed. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -34,11 +34,11 @@ enum {
     POSTS_MAX = ACTORS * ACTS
 };
 
-/* ---- in a child: no cmocka there ---- */
+/* ---- in a child process: cmocka cannot be used there ---- */
 
 static struct core child;
 static uint64_t ids[USERS];   /* of user0, user1, ... */
-static uint64_t posts[POSTS]; /* posts that are, or were: anybody's, the latest heard of */
+static uint64_t posts[POSTS]; /* existing or deleted posts of anybody, the latest known */
 
 static const char *login_of(int user)
 {
@@ -50,7 +50,7 @@ static const char *login_of(int user)
     return logins[which];
 }
 
-/* `r` is 0 or one of the errors that may come of what others do. */
+/* `r` is 0 or one of the errors that concurrent operations may cause. */
 static bool must(int r, int error, int other, const char *what)
 {
     if (r == 0)
@@ -70,7 +70,7 @@ static void insist(bool is_so, const char *what)
     _exit(EXIT_FAILURE);
 }
 
-/* Sends what a builder built with result `r`; the reply is the caller's. */
+/* Sends what a builder built with result `r`; the caller frees the reply. */
 static redisReply *ask(struct sl_call *call, int r, const char *what)
 {
     redisReply *reply = NULL;
@@ -90,7 +90,7 @@ static int write_call(struct sl_call *call, int r, const char *what)
     return written;
 }
 
-/* All want to make every user; one of them does. */
+/* Each process tries to create every user; one succeeds. */
 static void make_users(void)
 {
     for (int user = 0; user < USERS; user++) {
@@ -132,7 +132,7 @@ static void act_follow_many(void)
     freeReplyObject(reply);
 }
 
-/* One in two is not for everybody. */
+/* Half of them are not public. */
 static struct sl_slice draw_audience(char room[static 64])
 {
     static const char *const kinds[] = {"followers", "only", "except"};
@@ -146,7 +146,7 @@ static struct sl_slice draw_audience(char room[static 64])
     return sl_slice_str(room);
 }
 
-/* The post takes a place in `posts`, from which whoever draws it may delete it or answer it. */
+/* The post gets a place in `posts`; any process that picks it may delete it or reply to it. */
 static void act_post(int user)
 {
     char parent[SL_ID_TEXT_SIZE], audience[64];
@@ -177,8 +177,7 @@ static void act_like(void)
          -ENOENT, 0, "like");
 }
 
-/* A page of somebody's posts: newest first, none twice. Posts of others come to `posts` like that.
- */
+/* Reads a page of somebody's posts: newest first, none twice. Adds posts of others to `posts`. */
 static void act_read(void)
 {
     const struct sl_user_ref user = sl_user_by_id(ids[draw(USERS)]);
@@ -205,7 +204,8 @@ static void act_read(void)
     freeReplyObject(reply);
 }
 
-/* A page of a home timeline: newest first, none twice. Who reads is pushed to from then on. */
+/* Reads a page of a home timeline: newest first, none twice. From then on posts are pushed to this
+ * user. */
 static void act_read_home(void)
 {
     const struct sl_user_ref reader = sl_user_by_id(ids[draw(USERS)]);
@@ -303,7 +303,7 @@ static void work(void)
     must(sl_worker_run(worker, &child.failure), 0, 0, "work");
 }
 
-/* A process with a connection of its own. */
+/* Starts a process with its own connection. */
 static pid_t start_child(int number, void (*run)(void))
 {
     const struct sl_redis_link_options options = {.retry_ms = 5000};
@@ -315,7 +315,7 @@ static pid_t start_child(int number, void (*run)(void))
     if (pid != 0)
         return pid;
     child = core;
-    child.redis_count = 0; /* the parent's */
+    child.redis_count = 0; /* belong to the parent */
     draw_begin_as(number);
     if (sl_redis_address_parse(sl_slice_str(core.url), &address, NULL) < 0 ||
         sl_redis_link_open(&address, &options, &child.link, NULL) < 0)
@@ -341,7 +341,7 @@ static long long count_keys(const char *name)
     return count;
 }
 
-/* ---- whose home timeline is what ---- */
+/* ---- the expected home timelines ---- */
 
 struct known_post {
     uint64_t id, author;
@@ -426,7 +426,7 @@ static void check_home(uint64_t reader, const struct known_post *known, size_t k
     sl_home_read_free(read);
 }
 
-/* As they were kept while it happened, then put together anew in each way. */
+/* Checks them as they were maintained meanwhile, then rebuilt in each way. */
 static void check_homes(const char *what)
 {
     static const char *const timelines[] = {"push", "pull", "hybrid"};
@@ -440,7 +440,7 @@ static void check_homes(const char *what)
             check_home(strtoull(strrchr(users->element[i]->str, ':') + 1, NULL, 10), known, count,
                        what);
         freeReplyObject(users);
-        core_work_fast(&core); /* what has been read in */
+        core_work_fast(&core); /* what reading has requested */
         if (way < 3)
             core_set(&core, "timeline", timelines[way]);
     }
@@ -465,7 +465,7 @@ static void leave_a_crowd_to_it(const char *timeline)
         assert_int_equal(waitpid(actors[i], &status, 0), actors[i]);
         assert_true(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS);
     }
-    kill(worker, SIGKILL); /* what it holds is claimed by the next */
+    kill(worker, SIGKILL); /* the next worker claims its tasks */
     assert_int_equal(waitpid(worker, &status, 0), worker);
     fault_settle(&core);
     core_work(&core);

@@ -1,5 +1,5 @@
-/* Following many at once, its limit, and sets of followers kept in parts, with one shard and with
- * eight. */
+/* Following many users at once, its limit, and sets of followers split into parts, with one shard
+ * and with eight. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static struct {
     bool is_repeated;
 } answer;
 
-/* `user` follows, or unfollows, `count` of `targets` (numbers; -1: somebody who was not found). */
+/* `user` follows, or unfollows, `count` of `targets` (numbers; -1: a user that was not found). */
 static void change_many(bool follows, int user, const int *targets, size_t count,
                         const char *request_id)
 {
@@ -68,7 +68,7 @@ static void change_many(bool follows, int user, const int *targets, size_t count
     sl_call_done(&call);
 }
 
-/* What became of the `i`th target; *ret_id 0 unless there is an event. */
+/* Result for the `i`th target; *ret_id is 0 unless there is an event. */
 static int result_at(size_t i, uint64_t *ret_id)
 {
     *ret_id = 0;
@@ -111,9 +111,9 @@ static void test_each_of_many_is_reported(void **state)
     change_many(true, 0, targets, 7, NULL);
     assert_int_equal(result_at(0, &first), 0);
     assert_true(first > ids[USERS - 1] || shards > 1);
-    assert_int_equal(result_at(1, &id), 0); /* was so already */
+    assert_int_equal(result_at(1, &id), 0); /* nothing to change */
     assert_int_equal(id, 0);
-    assert_int_equal(result_at(2, &id), 0); /* asked for twice */
+    assert_int_equal(result_at(2, &id), 0); /* requested twice */
     assert_int_equal(id, 0);
     assert_int_equal(result_at(3, &id), -ENOENT);
     assert_int_equal(result_at(4, &id), -EINVAL);
@@ -185,8 +185,8 @@ static void test_nobody_follows_more_than_the_limit(void **state)
         assert_int_equal(result_at(i, &id), i < 3 ? 0 : -EDQUOT);
     assert_string_equal(core.failure.text, "nobody can follow more than 3 users");
     assert_int_equal(core_follow(&core, logins[0], logins[9], NULL), -EDQUOT);
-    assert_int_equal(core_follow(&core, logins[0], logins[1], NULL), 0); /* so already */
-    set("following_max", 1); /* who is beyond it stays so */
+    assert_int_equal(core_follow(&core, logins[0], logins[1], NULL), 0); /* nothing to change */
+    set("following_max", 1); /* users beyond it stay there */
     assert_int_equal(core_unfollow(&core, logins[0], logins[1], NULL), 0);
     assert_int_equal(core_follow(&core, logins[0], logins[1], NULL), -EDQUOT);
     core_work(&core);
@@ -230,7 +230,7 @@ typedef int (*list_fn)(struct sl_call *call, const struct sl_meta *meta,
                        const struct sl_user_ref *user, const struct sl_page *page,
                        struct failure *reterr);
 
-/* Reads a whole list in pages of `limit`; positions must fall. The number of users. */
+/* Reads a whole list in pages of `limit`; positions must descend. Returns the number of users. */
 static size_t read_list(list_fn build, int user, size_t limit, uint64_t *ret_ids)
 {
     const struct sl_user_ref ref = sl_user_by_id(ids[user]);
@@ -296,7 +296,7 @@ static void test_huge_set_of_followers_is_one_in_parts(void **state)
     assert_true(core_number(&core, "ZCARD %s", sl_key_of("followers", ids[0], key)) <= 8);
     assert_counters(0, USERS - 1, 0);
     assert_int_equal(read_list(sl_follower_list_call, 0, 5, read), USERS - 1);
-    for (int i = 1; shards == 1 && i < USERS; i++) /* their clocks differ otherwise */
+    for (int i = 1; shards == 1 && i < USERS; i++) /* otherwise their clocks differ */
         assert_int_equal(read[USERS - 1 - i], ids[i]);
 
     for (int i = 1; i < USERS; i++)
@@ -313,7 +313,7 @@ static void test_huge_set_of_followers_is_one_in_parts(void **state)
     }
 }
 
-/* Follows and unfollows at random, with parts so small that they come and go. */
+/* Random follows and unfollows, with parts so small that they come and go. */
 static void test_random_followers_in_parts_agree_with_the_model(void **state)
 {
     bool follows[USERS] = {false};
@@ -345,7 +345,7 @@ static void test_random_followers_in_parts_agree_with_the_model(void **state)
             user++;
         if (!follows[user])
             fail_msg("seed %" PRIu64 ": user%d does not follow", draw_seed, user);
-        follows[user] = false; /* seen once */
+        follows[user] = false; /* only once */
     }
 }
 
@@ -367,7 +367,7 @@ static void test_followers_of_another_type_leave_nothing_half_done(void **state)
 
 /* ---- common users ---- */
 
-/* Goes through all pages; the number of common users, whose ids must fall by `step`. */
+/* Reads all pages; returns the number of common users, whose ids must descend by `step`. */
 static size_t count_common(enum sl_common_list list, uint64_t first, uint64_t second,
                            uint64_t newest, uint64_t step)
 {
@@ -412,7 +412,7 @@ static size_t count_common(enum sl_common_list list, uint64_t first, uint64_t se
     return total;
 }
 
-/* Two users with thousands of followers, of whom few are common: in one shard or in two. */
+/* Two users with thousands of followers, few of whom are common: in one shard or in two. */
 static void test_common_users_are_found_in_bounded_stretches(void **state)
 {
     static const char *const sets[] = {"followers", "following"};
@@ -445,7 +445,7 @@ static void test_common_users_of_nobody_are_refused(void **state)
     redisReply *reply;
 
     (void)state;
-    if (shards < SL_SHARDS_MAX) /* else every id has one */
+    if (shards < SL_SHARDS_MAX) /* otherwise every id has one */
         assert_int_equal(sl_common_users_call(&call, &core.meta, SL_COMMON_FOLLOWERS, ids[0],
                                               64 * 63, &page, &failure),
                          -EINVAL);
@@ -460,7 +460,7 @@ static void test_common_users_of_nobody_are_refused(void **state)
     sl_call_done(&call);
 }
 
-/* ---- what cannot be asked ---- */
+/* ---- invalid requests ---- */
 
 static void test_too_many_or_none_are_refused(void **state)
 {

@@ -10,7 +10,7 @@
 #include "src/social/post_rows.h"
 #include "tests/support/core_group.h"
 
-/* Sends what a builder built with result `r`; the reply is the caller's. */
+/* Sends what a builder built with result `r`; the caller frees the reply. */
 static redisReply *ask(struct sl_call *call, int r)
 {
     redisReply *reply = NULL;
@@ -23,7 +23,7 @@ static redisReply *ask(struct sl_call *call, int r)
 
 /* ---- a user's posts ---- */
 
-/* Reads a page of ada's posts; their number. */
+/* Reads a page of ada's posts; returns their number. */
 static size_t read_posts(uint64_t before, size_t limit, uint64_t *ret_ids)
 {
     const struct sl_user_ref ada = sl_user_by_login(SL_SLICE("ada"));
@@ -124,7 +124,7 @@ static void test_full_profile_leaves_tasks_for_the_archive(void **state)
     assert_int_equal(core_number(&core, "XLEN %s", tasks), 0); /* there is no archive */
     set("archive", 1);
     core_must_post(&core, "ada", "t");
-    assert_int_equal(read_posts(0, 16, ids), 6); /* until the archive has them */
+    assert_int_equal(read_posts(0, 16, ids), 6); /* until they are archived */
     reply = core_command(&core, "XRANGE %s - +", tasks);
     assert_int_equal(reply->elements, 1);
     assert_string_equal(reply->element[0]->element[1]->element[1]->str, "archive");
@@ -223,7 +223,7 @@ static uint64_t count_likes(uint64_t post)
 
 enum { LIKERS = 9 };
 
-/* ada posts; others are there to like it. The post. */
+/* ada posts; the likers exist. Returns the post. */
 static uint64_t prepare_likes(uint64_t *ret_likers)
 {
     char login[16];
@@ -255,7 +255,7 @@ static void test_likes_are_counted_once_each(void **state)
     assert_int_equal(change(false, likers[0], post, NULL), 0);
     assert_int_equal(core.written.id, 0);
     assert_int_equal(count_likes(post), 1);
-    assert_int_equal(change(true, likers[1], post, "r"), 0); /* old news */
+    assert_int_equal(change(true, likers[1], post, "r"), 0); /* already liked */
     assert_int_equal(count_likes(post), 1);
 }
 
@@ -305,7 +305,7 @@ static void test_like_of_nothing_or_by_nobody_changes_nothing(void **state)
     digest = core_digest(&core);
     assert_int_equal(change(true, likers[0], gone, "r"), -ENOENT);
     assert_int_equal(change(false, likers[0], gone, "r"), -ENOENT);
-    assert_int_equal(change(true, post, post, "r"), -ENOENT); /* a post is no user */
+    assert_int_equal(change(true, post, post, "r"), -ENOENT); /* a post is not a user */
     r = sl_like_call(&call, &core.meta, SL_SLICE_NONE, &by_login, post, &core.failure);
     if (shards == 1)
         assert_int_equal(r, 0);
@@ -327,7 +327,7 @@ static void test_deleted_post_leaves_no_likes(void **state)
     assert_int_equal(core_number(&core, "EXISTS %s", sl_key_of("likes", post, key)), 0);
 }
 
-/* Redis waits for nobody to take a large set apart. */
+/* Redis does not block while it frees a large set. */
 static void test_what_very_many_like_is_freed_in_the_background(void **state)
 {
     const char *const fill = "for i = 1, 1000 do redis.call('ZADD', KEYS[1], i, i) end";
@@ -347,7 +347,7 @@ static void test_what_very_many_like_is_freed_in_the_background(void **state)
     assert_non_null(strstr(info, "lazyfreed_objects:2\r"));
 }
 
-/* A shard in which very much was deleted a day ago does not stop for that. */
+/* A shard in which very much was deleted a day ago does not block while it cleans up. */
 static void test_old_tombstones_go_a_few_at_a_time(void **state)
 {
     char key[SL_KEY_SIZE];
@@ -379,7 +379,7 @@ static int comment_on(const char *login, uint64_t parent, const char *request_id
     return core_post(&core, login, &post, request_id);
 }
 
-/* The comments of a post, all on one page; their number. */
+/* The comments of a post, all on one page; returns their number. */
 static size_t read_comments(uint64_t post, uint64_t *ret_ids)
 {
     const struct sl_page page = {.before = 0, .limit = 100};
@@ -434,7 +434,7 @@ static void test_comment_deleted_before_it_arrived_does_not_come(void **state)
     while (far < LIKERS && sl_id_shard(likers[far]) == sl_id_shard(parent))
         far++;
     if (far == LIKERS)
-        return; /* one shard: nothing is late */
+        return; /* with one shard nothing is late */
     for (int late = 0; late < 2; late++) {
         char login[16], tasks[SL_KEY_SIZE];
         redisReply *task;
@@ -444,7 +444,7 @@ static void test_comment_deleted_before_it_arrived_does_not_come(void **state)
         assert_int_equal(comment_on(login, parent, NULL), 0);
         task = core_command(&core, "XRANGE %s - + COUNT 1", tasks);
         assert_int_equal(core_delete(&core, login, core.written.id, NULL), 0);
-        if (late) { /* the first task comes behind the second */
+        if (late) { /* the first task comes after the second */
             const redisReply *fields = task->element[0]->element[1];
 
             core_number(&core, "XDEL %s %s", tasks, task->element[0]->element[0]->str);
@@ -494,12 +494,12 @@ static void test_what_may_not_be_seen_is_neither_answered_nor_liked(void **state
     assert_int_equal(change(true, likers[0], post, NULL), 0);
     assert_int_equal(core_unfollow(&core, "liker0", "ada", NULL), 0);
     core_work(&core);
-    assert_int_equal(change(false, likers[0], post, NULL), 0); /* this can be taken back */
+    assert_int_equal(change(false, likers[0], post, NULL), 0); /* this can be undone */
     assert_true(core.written.id > 0);
     assert_int_equal(change(false, likers[0], post, NULL), -ENOENT);
 }
 
-/* One call passes over 500 posts at most, and the next page goes on behind them. */
+/* One call skips at most 500 posts, and the next page continues after them. */
 static void test_very_many_posts_that_may_not_be_seen_end_a_page_early(void **state)
 {
     enum { COUNT = 530, PASSED_OVER = 500, PAGE = 20 };

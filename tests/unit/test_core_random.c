@@ -1,7 +1,7 @@
-/* Thousands of random operations against a plain model, then: is everything that Redis holds what
- * the model says, and does the log tell the same story as state and channel?
+/* Thousands of random operations, compared with a simple model: does Redis hold exactly what the
+ * model says, and do log and channel agree with the state?
  *
- * SLUICE_TEST_SEED=N repeats a run; each prints its own. */
+ * SLUICE_TEST_SEED=N repeats a run; each run prints its seed. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static struct model_post posts[POSTS];
 static size_t post_count;
 static bool follows[USERS][USERS];
 static size_t event_count;
-static uint64_t newest_id; /* of the operations of one shard; ids of another may be smaller */
+static uint64_t newest_id; /* of operations in one shard; another shard may have smaller ids */
 
 static redisContext *listeners[SL_SHARDS_MAX];
 
@@ -51,7 +51,7 @@ static void expect(int r, int expected, const char *operation)
                  r < 0 ? core.failure.text : "", expected);
 }
 
-/* After a success: the id is new, or (changed false) there is none. */
+/* After a success: the id is new, or (changed false) 0. */
 static void expect_written(bool changed, const char *operation)
 {
     if (changed != (core.written.id != 0) || core.written.is_repeated)
@@ -134,7 +134,7 @@ static void do_delete(const char *request)
     if (user != post->author) {
         int r = core_delete(&core, login_of(user), post->id, request);
 
-        if (r != -EPERM && (is_near || r != -ENOENT)) /* a stranger's shard may be the post's */
+        if (r != -EPERM && (is_near || r != -ENOENT)) /* somebody else's shard may be the post's */
             expect(r, -EPERM, "delete of another's post");
         return;
     }
@@ -264,10 +264,10 @@ static int user_of(const json_t *object)
     return -1;
 }
 
-/* What the log says happened, told to an empty model. */
+/* What the log says, applied to an empty model. */
 struct story {
     bool exists[USERS], follows[USERS][USERS];
-    json_t *posts; /* id -> post, of those alive */
+    json_t *posts; /* id -> post, of existing posts */
     size_t events, tasks;
 };
 
@@ -305,7 +305,7 @@ static void tell(struct story *story, const char *text, uint64_t id)
     json_decref(event);
 }
 
-/* Reads a shard's log from the beginning, and as many messages off the channel. */
+/* Reads a shard's log from the beginning, and as many messages from the channel. */
 static void read_shard(struct story *story, uint32_t shard, redisReply *const *messages,
                        size_t message_count)
 {
@@ -330,7 +330,7 @@ static void read_shard(struct story *story, uint32_t shard, redisReply *const *m
     freeReplyObject(log);
 }
 
-/* All messages that have come, by shard. A last one in each ends them. */
+/* Collects all messages by shard. A last message in each shard ends them. */
 static void collect_messages(redisReply **ret_messages, size_t *ret_begin)
 {
     size_t count = 0;

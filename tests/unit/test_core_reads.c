@@ -1,5 +1,4 @@
-/* Users and posts as they are read, one or many in one round trip, with one shard and with eight.
- */
+/* Reading users and posts, one or many in one round trip, with one shard and with eight. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -40,7 +39,7 @@ static void answers_done(struct answers *answers)
     sl_shard_calls_done(&answers->calls);
 }
 
-/* Which reply, and which row of it, is about the `item`th that was asked for? */
+/* Which reply, and which row of it, belongs to the `item`th requested one? */
 static const redisReply *find_row(const struct answers *answers, size_t item, size_t *ret_row)
 {
     for (size_t i = 0; i < answers->calls.count; i++) {
@@ -177,7 +176,7 @@ static void test_posts_are_read_as_in_their_events(void **state)
         log = core_command(&core, "XRANGE sluice:{%u}:log %" PRIu64 " %" PRIu64,
                            (unsigned)sl_id_shard(posts[i]), posts[i], posts[i]);
         event = strstr(log->element[0]->element[1]->element[3]->str, "\"post\":") + 7;
-        assert_int_equal(strlen(event), row.json.size + 1); /* and the event's brace */
+        assert_int_equal(strlen(event), row.json.size + 1); /* and the event's closing brace */
         assert_memory_equal(event, row.json.data, row.json.size);
         freeReplyObject(log);
         buffer_clear(&json);
@@ -254,9 +253,10 @@ static void test_name_that_is_none_changes_nothing(void **state)
     assert_int_equal(core_digest(&core), digest);
 }
 
-/* ---- who may see it ---- */
+/* ---- who may see a post ---- */
 
-/* Reads ada's post alone and as a page of one: both agree. Is it seen, and with which audience? */
+/* Reads ada's post alone and as a page of one; both must agree. Is it visible, and with which
+ * audience? */
 static bool is_seen(uint64_t reader, uint64_t post, const char *audience)
 {
     const struct sl_user_ref ada = sl_user_by_login(SL_SLICE("ada"));
@@ -357,7 +357,7 @@ static void test_page_goes_on_behind_what_may_not_be_seen(void **state)
     sl_call_done(&call);
 }
 
-/* ---- what cannot be asked ---- */
+/* ---- invalid requests ---- */
 
 static void test_ids_that_there_cannot_be_are_refused(void **state)
 {
@@ -366,7 +366,7 @@ static void test_ids_that_there_cannot_be_are_refused(void **state)
     const uint64_t good = 4096, bad = 64 * 63;
 
     (void)state;
-    core.meta.shards = shards < SL_SHARDS_MAX ? shards : 8; /* else every id has one */
+    core.meta.shards = shards < SL_SHARDS_MAX ? shards : 8; /* otherwise every id has one */
     for (size_t i = 0; i < 2; i++) {
         assert_int_equal(sl_users_calls(&calls, &core.meta, &strangers[i], 1, NULL), -EINVAL);
         assert_int_equal(calls.count, 0);

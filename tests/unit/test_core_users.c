@@ -1,4 +1,4 @@
-/* The events of users: one is new, or has another login, name or profile. With one shard and with
+/* The events of users: created, or with another login, name or profile. With one shard and with
  * eight. */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,7 +17,8 @@ static long long log_length(uint64_t user)
     return core_number(&core, "XLEN sluice:{%u}:log", (unsigned)sl_id_shard(user));
 }
 
-/* The newest entry of the log and the message that came are these members, behind `at`. */
+/* Expects that the newest log entry and the received message consist of these members, after
+ * `at`. */
 static void expect_event(redisContext *listener, uint64_t user, uint64_t previous, const char *body)
 {
     redisReply *log = core_command(&core, "XREVRANGE sluice:{%u}:log + - COUNT 1",
@@ -42,7 +43,7 @@ static void expect_event(redisContext *listener, uint64_t user, uint64_t previou
     freeReplyObject(log);
 }
 
-/* The last id that the user's shard has given away. */
+/* The last id that the user's shard has minted. */
 static uint64_t clock_of(uint64_t user)
 {
     char room[65536];
@@ -69,7 +70,7 @@ static int change_user(uint64_t user, const struct sl_user_change *change, const
     return r;
 }
 
-/* A spelling of its own in the same shard, another for each `number`. */
+/* Returns a different login in the same shard for each `number`. */
 static const char *login_in_shard(uint32_t shard, int number, char login[static 32])
 {
     char room[SL_LOGIN_SIZE];
@@ -102,7 +103,7 @@ static void test_new_user_is_an_event(void **state)
     expect_event(listener, id, 0, body);
     assert_int_equal(core_number(&core, "XLEN sluice:{%u}:log", (unsigned)sl_id_shard(id)), 1);
 
-    /* Repeated or refused: none. */
+    /* Repeated or refused requests have no event. */
     assert_int_equal(core_create(&core, "Ada", "A/\"B\"", "r"), 0);
     assert_true(core.written.is_repeated);
     assert_int_equal(core_create(&core, "ADA", NULL, NULL), -EEXIST);
@@ -146,7 +147,7 @@ static void test_change_says_what_is_different(void **state)
         expect_event(listener, ada, before, body);
         before = clock_of(ada);
         assert_int_equal(log_length(ada), i + 2);
-        /* Said again it is no change. */
+        /* Setting the same values again changes nothing. */
         assert_int_equal(change_user(ada, &steps[i].change, NULL), 0);
         assert_int_equal(log_length(ada), i + 2);
     }

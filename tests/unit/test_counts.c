@@ -1,4 +1,4 @@
-/* What is counted of buckets, beside a second way of counting. */
+/* Counts of buckets, compared with a second implementation. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ static uint64_t estimate_of(unsigned count, bool backwards)
     char room[32];
     uint64_t estimate;
 
-    for (unsigned round = 0; round < 2; round++) { /* nobody counts twice */
+    for (unsigned round = 0; round < 2; round++) { /* nobody is counted twice */
         for (unsigned i = 0; i < count; i++)
             assert_int_equal(
                 distinct_add(&distinct, numbered("user", backwards ? count - 1 - i : i, room)), 0);
@@ -61,7 +61,7 @@ static void test_many_are_estimated_within_the_stated_error(void **state)
         double error = ((double)estimate - size) / size;
 
         assert_true(fabs(error) < 4 * 1.04 / sqrt(DISTINCT_REGISTERS));
-        assert_int_equal(estimate_of(size, true), estimate); /* whatever the order */
+        assert_int_equal(estimate_of(size, true), estimate); /* in any order */
         sum += error * error;
     }
     assert_true(sqrt(sum / count) < 1.5 * 1.04 / sqrt(DISTINCT_REGISTERS));
@@ -148,7 +148,7 @@ static void test_a_bucket_has_its_milliseconds_and_no_other(void **state)
     (void)state;
     assert_int_equal(counter_before(counter), at(0) - 1);
     assert_int_equal(counter_open(counter), at(minute_ms) - 1);
-    assert_int_equal(counter_add(counter, &early, NULL, SL_SLICE_NONE), 0); /* none of ours */
+    assert_int_equal(counter_add(counter, &early, NULL, SL_SLICE_NONE), 0); /* not of this bucket */
     add(counter, at(0), "1", "en");
     add(counter, at(minute_ms) - 1, "2", "");
     assert_int_equal(counter_add(counter, &later, NULL, SL_SLICE_NONE), -EAGAIN);
@@ -201,7 +201,7 @@ static void test_what_came_late_is_counted_again_from_there(void **state)
     add(again, at(minute_ms + 5), "1", "en");
     assert_closes(again, "\"posts\":1,\"deletes\":0,\"users\":1,"
                          "\"groups\":[{\"key\":\"en\",\"posts\":1}],\"other\":0,\"revision\":1}");
-    assert_closes(again, NULL); /* as it was told */
+    assert_closes(again, NULL); /* as it was sent */
     assert_closes(again, NULL);
     assert_int_equal(counter_before(again), counter_before(counter));
     assert_closes(again, "\"other\":0}");
@@ -261,8 +261,8 @@ static void test_a_cell_is_named_by_its_corner(void **state)
     assert_cell(0, 0, 1000, "0,0");
     assert_cell(-0.1, -0.1, 250, "-0.25,-0.25");
     assert_cell(-180, -90, 90000, "-180,-90");
-    assert_cell(180, 90, 90000, "90,0");  /* the last edge is of the last cell */
-    assert_cell(180, 90, 7000, "177,85"); /* which may be cut off */
+    assert_cell(180, 90, 90000, "90,0");  /* the last edge belongs to the last cell */
+    assert_cell(180, 90, 7000, "177,85"); /* which may be smaller */
     assert_cell(1.005, 1.01, 10, "1,1.01");
     assert_cell(12.3456, 1, 125, "12.25,1");
 }

@@ -1,5 +1,5 @@
-/* Posters and workers that are killed behind any command they send: nothing is lost, nothing is
- * done twice, and what must be true of a database is true again once somebody else has gone on. */
+/* Producers and workers are killed after any command that they send: nothing is lost, nothing is
+ * done twice, and once another process has continued, all invariants of the database hold again. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ enum { USERS = 6, MOST_COMMANDS = 400 };
 
 static uint64_t users[USERS]; /* user0, user1, ... in several shards */
 
-/* In a child: no cmocka there. */
+/* In a child process: cmocka cannot be used there. */
 static void must(bool is_good, const struct core *child, const char *what)
 {
     if (is_good)
@@ -31,7 +31,8 @@ static void must(bool is_good, const struct core *child, const char *what)
     _exit(EXIT_FAILURE);
 }
 
-/* How many posts are on the home timeline. Who reads counts as active: is pushed to. */
+/* Returns the number of posts on the home timeline. A reader becomes active, so posts are pushed to
+ * it. */
 static size_t read_home(int user)
 {
     const struct sl_user_ref reader = sl_user_by_id(users[user]);
@@ -83,16 +84,16 @@ static void work_with_patience(struct core *child)
     work(child, 30000);
 }
 
-/* Takes over what anybody holds, the living included. */
+/* Takes over all claimed tasks, even those of living workers. */
 static void work_without_patience(struct core *child)
 {
     work(child, 1);
 }
 
-/* ---- one story, told until the end ---- */
+/* ---- one sequence of operations ---- */
 
-/* Everything that leaves something to another shard. With request ids, so that whoever is not sure
- * how far it has come begins anew. */
+/* All operations that leave work to another shard. They have request ids, so a process that does
+ * not know how far it has come starts again. */
 static void tell_story(struct core *child)
 {
     const struct sl_post first = {.text = SL_SLICE("first")}, second = {.text = SL_SLICE("second")};
@@ -140,14 +141,15 @@ static void check_story(const char *what)
     for (int i = 1; i < USERS; i++)
         assert_int_equal(follows(i, 0), i != 3);
     assert_int_equal(number_of("ZCARD", "profile", users[0]), 1);
-    for (int i = 0; i < USERS; i++) /* 1 is hidden from, 2 has muted, 3 has gone */
+    for (int i = 0; i < USERS; i++) /* the author is hidden from 1, muted by 2, unfollowed by 3 */
         assert_int_equal(read_home(i), i == 0 || i > 3);
     assert_int_equal(number_of("SCARD", "hidden_by", users[1]), 1);
     assert_int_equal(number_of("SCARD", "muted_by", users[0]), 1);
     for (uint32_t shard = 0; shard < shards; shard++)
         events += core_number(&core, "XLEN sluice:{%u}:log", (unsigned)shard);
-    /* hiding is told by the target's shard, too */
-    assert_int_equal(events, USERS + USERS - 1 + 8 + (sl_id_shard(users[0]) != sl_id_shard(users[1])));
+    /* the target's shard also logs hiding */
+    assert_int_equal(events,
+                     USERS + USERS - 1 + 8 + (sl_id_shard(users[0]) != sl_id_shard(users[1])));
 }
 
 static enum fault_end run_and_settle(uint64_t commands, void (*act)(struct core *core))
@@ -195,7 +197,7 @@ static void test_worker_is_killed_behind_each_command(void **state)
     assert_in_range(n, 2, MOST_COMMANDS - 1);
 }
 
-/* ---- a crowd of followers, more than one page of a fan-out ---- */
+/* ---- many followers, more than one page of a fan-out ---- */
 
 enum { CROWD = 520 };
 
@@ -218,7 +220,7 @@ static void make_crowd(void)
     core_work_fast(&core);
 }
 
-/* On how many home timelines is the post? */
+/* Counts the home timelines that have the post. */
 static long long count_homes(uint64_t post)
 {
     long long count = 0;
@@ -236,8 +238,8 @@ static long long count_homes(uint64_t post)
     return count;
 }
 
-/* A worker is killed behind command `n` of what is to be done; another one goes on, and then the
- * post is on `wanted` timelines. How the first one ended. */
+/* Kills a worker after command `n` of the work to do; another one continues, and then the post is
+ * on `wanted` timelines. Returns how the first one ended. */
 static enum fault_end kill_and_go_on(uint64_t n, uint64_t post, long long wanted, bool *between)
 {
     enum fault_end end = run_and_settle(n, work_with_patience);
@@ -271,7 +273,7 @@ static void test_worker_is_killed_behind_each_command_of_a_long_fan_out(void **s
     core_check(&core, "after long fan-outs");
 }
 
-/* ---- many at once, killed at random ---- */
+/* ---- many processes, killed at random ---- */
 
 enum { POSTERS = 3, WORKERS = 2, LIVES = 6, ACTS = 60 };
 
@@ -308,17 +310,17 @@ static void act_at_random(struct core *child)
     }
 }
 
-/* Lives one after the other, each cut off somewhere; the last one is not. */
+/* Runs one process after the other, each killed somewhere, except for the last one. */
 static void live_and_die(void (*act)(struct core *core), uint32_t most_commands)
 {
     for (int life = 0; life < LIVES; life++) {
-        draw(2); /* the next life is another one */
+        draw(2); /* the next process makes other choices */
         if (fault_run(&core, life == LIVES - 1 ? 0 : 1 + draw(most_commands), act) == FAULT_FAILED)
             _exit(EXIT_FAILURE);
     }
 }
 
-/* A process that lets others live and die. */
+/* Starts a process that runs and kills others. */
 static pid_t start(int number, void (*act)(struct core *core), uint32_t most_commands)
 {
     pid_t pid;
@@ -339,7 +341,7 @@ static void test_many_posters_and_workers_are_killed_at_random(void **state)
     char what[64];
 
     (void)state;
-    for (uint32_t shard = 0; shard < shards; shard++) /* each death is a try */
+    for (uint32_t shard = 0; shard < shards; shard++) /* each kill counts as a try */
         freeReplyObject(
             core_command(&core, "HSET sluice:{%u}:meta task_tries 1000", (unsigned)shard));
     for (int i = 0; i < POSTERS + WORKERS; i++)

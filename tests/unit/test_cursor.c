@@ -1,4 +1,5 @@
-/* Both forms of a cursor: what is taken, what is said of the rest, and how shards come into it. */
+/* Both forms of a cursor: what is accepted, error messages for the rest, and the treatment of
+ * shards. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,7 +95,7 @@ static void test_what_is_wrong_is_said(void **state)
         struct sl_cursor cursor = {.id = 42};
         struct failure failure = {""};
         size_t size = strlen(cases[i].text);
-        char *copy = malloc(size + 1); /* ends where it ends, for the sanitizer */
+        char *copy = malloc(size + 1); /* has no byte after it, for the sanitizer */
 
         memcpy(copy, cases[i].text, size);
         assert_int_equal(sl_cursor_parse(sl_slice(copy, size), &cursor, &failure), -EINVAL);
@@ -141,7 +142,7 @@ static void test_a_shard_too_many_shares_a_lower_group(void **state)
     assert_string_equal(sl_cursor_print(&cursor, room), "100~5:21~20:12~30:4~40:48");
 }
 
-/* However many shards are behind: never more is claimed of one than is so, and the text is read
+/* However many shards are behind: a cursor never claims too much of one, and its text is parsed
  * again. */
 static void test_whatever_is_lowered_claims_too_little_at_most(void **state)
 {

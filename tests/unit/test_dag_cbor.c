@@ -1,6 +1,6 @@
-/* Records and their CIDs as AT Protocol's servers computed them: the golden events of Jetstream
- * (bluesky-social/jetstream, internal/subscribe/testdata/golden_v1.jsonl), real ones of May 2026.
- */
+/* Records and their CIDs as computed by AT Protocol's servers: the golden events of Jetstream
+ * (bluesky-social/jetstream, internal/subscribe/testdata/golden_v1.jsonl), real ones of May
+ * 2026. */
 #include <errno.h>
 
 #include "base/alloc.h"
@@ -120,7 +120,7 @@ static void test_memory_may_run_out(void **state)
     json_decref(value);
 }
 
-/* As Python's hashlib and base64 compute it. */
+/* As computed by Python's hashlib and base64. */
 static void test_bytes_have_a_cid(void **state)
 {
     char cid[CID_TEXT_SIZE];

@@ -1,5 +1,5 @@
-/* The time that ids are minted by, when the machine's clock has stepped back. No clock is stepped
- * here: ten minutes back is the same as events that lie ten minutes ahead. */
+/* The time from which ids are minted, when the machine's clock was set back. The tests do not set a
+ * clock: ten minutes back is the same as events that are ten minutes ahead. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ static struct sl_clock_raised must_raise(uint32_t shard, uint64_t low, uint64_t 
     return raised;
 }
 
-/* All shards, the first of them asked first; what they all have then. */
+/* Raises all shards, the first of them first; returns what they all have then. */
 static uint64_t raise_all(uint64_t low, uint64_t high)
 {
     uint64_t until_ms = 0;
@@ -122,7 +122,7 @@ static void test_when_the_time_comes_is_told(void **state)
     }
 }
 
-/* Every id lies between what the library says of the times before and after it. */
+/* Every id is between the library's results for the times before and after it. */
 static void assert_mints_by(uint64_t until_ms)
 {
     for (int i = 0; i < LOGINS; i++) {
@@ -180,7 +180,7 @@ static void test_raising_again_writes_nothing(void **state)
     for (uint32_t shard = 0; shard < shards; shard++) {
         raised = must_raise(shard, 0, high, 0);
         assert_false(raised.is_raised || raised.is_marked);
-        raised = must_raise(shard, 0, high + 100 * SL_ID_PER_MS, 0); /* of another gateway */
+        raised = must_raise(shard, 0, high + 100 * SL_ID_PER_MS, 0); /* by another gateway */
         assert_false(raised.is_raised || raised.is_marked);
     }
     assert_int_equal(core_digest(&core), digest);
@@ -241,7 +241,7 @@ static void test_older_programs_mint_above_it_too(void **state)
     for (uint32_t shard = 0; shard < shards; shard++)
         assert_string_equal(core_text(&core, room, "GET sluice:{%u}:clock", (unsigned)shard),
                             sl_id_print(high, text));
-    ahead = high + (uint64_t)STEP_MS * SL_ID_PER_MS; /* a shard that is further already */
+    ahead = high + (uint64_t)STEP_MS * SL_ID_PER_MS; /* a shard that is already further */
     freeReplyObject(core_command(&core, "SET sluice:{0}:clock %" PRIu64, ahead));
     must_raise(0, 0, high + 2000 * SL_ID_PER_MS, 0);
     assert_string_equal(core_text(&core, room, "GET sluice:{0}:clock"), sl_id_print(ahead, text));
@@ -287,7 +287,7 @@ static void test_a_clock_that_is_no_time_refuses(void **state)
 
 /* ---- late events ---- */
 
-/* Reads the message that has come on the channel. */
+/* Expects this message on the channel. */
 static void assert_heard(redisContext *listener, const struct logged *logged)
 {
     redisReply *reply = NULL;
@@ -339,13 +339,14 @@ static void test_late_events_are_marked_once(void **state)
     assert_true(must_raise(shard, low, high, 0).is_marked);
     digest = core_digest(&core);
     assert_false(must_raise(shard, low, high, 0).is_marked);
-    /* others, who had given out more of the other shards, or know more of this one */
+    /* other gateways, which have sent more of the other shards, or know more of this one */
     assert_false(must_raise(shard, low, high + 100 * SL_ID_PER_MS, 0).is_marked);
     assert_false(must_raise(shard, late - 1, high, 0).is_marked);
     assert_false(must_raise(shard, late, high, 0).is_marked);
     assert_int_equal(core_digest(&core), digest);
 
-    assert_true(must_raise(shard, low - 1, high, 0).is_marked); /* who had not had that either */
+    assert_true(
+        must_raise(shard, low - 1, high, 0).is_marked); /* one that did not have that either */
     digest = core_digest(&core);
     assert_false(must_raise(shard, low, high, 0).is_marked);
     assert_int_equal(core_digest(&core), digest);

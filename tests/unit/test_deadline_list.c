@@ -1,4 +1,4 @@
-/* test_deadline_list.c - members come out when they are due, in that order. */
+/* test_deadline_list.c - members are returned when they are due, in that order. */
 #include "base/deadline_list.h"
 #include "tests/support/cmocka_all.h"
 
@@ -66,7 +66,7 @@ static void test_what_is_removed_is_not_due_any_more(void **state)
     deadline_list_add(&list, &a.leaves, 1000);
     deadline_list_add(&list, &b.leaves, 1001);
     deadline_list_remove(&list, &a.leaves);
-    deadline_list_remove(&list, &a.leaves); /* in no list: nothing happens */
+    deadline_list_remove(&list, &a.leaves); /* not in a list: no effect */
     assert_false(deadline_is_listed(&a.leaves));
     assert_int_equal(take(2000), 'b');
     assert_int_equal(take(2000), '-');
@@ -77,7 +77,7 @@ static void test_what_is_renewed_waits_anew_behind_the_others(void **state)
     struct guest a = {.name = 'a'}, b = {.name = 'b'};
 
     (void)state;
-    deadline_list_renew(&list, &a.leaves, 1000); /* was in no list */
+    deadline_list_renew(&list, &a.leaves, 1000); /* was not in a list */
     deadline_list_add(&list, &b.leaves, 1001);
     deadline_list_renew(&list, &a.leaves, 1050);
     assert_int_equal(deadline_list_count(&list), 2);
@@ -107,7 +107,7 @@ static void test_member_with_a_time_of_its_own_finds_its_place(void **state)
     (void)state;
     deadline_list_add(&list, &a.leaves, 1000);
     deadline_list_add(&list, &c.leaves, 1020);
-    b.leaves.due_ms = 1100; /* as `a` */
+    b.leaves.due_ms = 1100; /* the same as `a` */
     deadline_list_insert(&list, &b.leaves);
     assert_int_equal(take(2000), 'a');
     assert_int_equal(take(2000), 'b');
@@ -118,7 +118,7 @@ static void test_member_with_a_time_of_its_own_finds_its_place(void **state)
     assert_int_equal(take(0), 'b');
 }
 
-/* The owner may add and remove while it takes: what is not due yet does not come. */
+/* The owner may add and remove members while it takes: what is not due yet is not returned. */
 static void test_taking_one_may_remove_the_next(void **state)
 {
     struct guest a = {.name = 'a'}, b = {.name = 'b'};

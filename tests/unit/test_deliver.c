@@ -27,9 +27,9 @@ static struct patience patience;
 static struct metrics_board *board;
 static struct metrics *metrics;
 static struct deliver *deliver;
-static bool has_ring; /* which keeps events when nobody is owed any */
+static bool has_ring; /* it keeps events even if they are owed to nobody */
 static struct fake_client a, b, c;
-static uint64_t last_load; /* number of the home load asked for last; 0: none */
+static uint64_t last_load; /* number of the last request to load a home; 0: none */
 
 static struct sl_cursor head(void)
 {
@@ -104,7 +104,7 @@ static int end(void **state)
     return 0;
 }
 
-/* Begins anew with other settings. */
+/* Starts again with other settings. */
 static void begin_again(uint32_t gather_ms, size_t max_owed_bytes)
 {
     struct deliver_settings settings = settings_of(gather_ms, max_owed_bytes);
@@ -149,7 +149,7 @@ static void post(uint64_t id, const char *text)
     event_take(event_post(id, "ada", text));
 }
 
-/* A post in a turn of its own. */
+/* Posts in a turn of its own. */
 static void post_alone(uint64_t id, const char *text)
 {
     post(id, text);
@@ -162,15 +162,15 @@ static void make_room(struct fake_client *client, size_t bytes)
         deliver_client_writable(&client->client);
 }
 
-/* Runs the loop until the client receives something. Only here does time go by: uv_now() stands
- * still between two turns. */
+/* Runs the loop until the client receives something. Time passes only here: uv_now() does not
+ * change between two turns. */
 static void await_window(struct fake_client *client)
 {
     RUN_UNTIL(&patience, client->received.size > 0);
 }
 
-/* Fails unless the client has received, since the last time, the events of these ids, a space
- * between two. */
+/* Fails unless the client has received, since the last call, events with exactly these ids,
+ * separated by spaces. */
 static void expect_ids(struct fake_client *client, const char *expected)
 {
     static const char begins[] = "{\"id\":\"";
@@ -193,7 +193,7 @@ static void expect_ids(struct fake_client *client, const char *expected)
     buffer_clear(&client->received);
 }
 
-/* --- who is owed something -------------------------------------------------------------------- */
+/* --- which clients are owed something --------------------------------------------------------- */
 
 static void note_owed(void *owner, struct client *client)
 {
@@ -219,7 +219,7 @@ static void test_only_those_who_are_owed_something_are_visited(void **state)
     expect_owed("");
     post_alone(1, "coffee");
     expect_owed("");
-    post_alone(2, "coffee"); /* it gathers */
+    post_alone(2, "coffee"); /* it is gathered */
     expect_owed("a");
     deliver_flush_all(deliver);
     expect_owed("");
@@ -257,7 +257,7 @@ static void test_events_go_to_those_whose_filter_matches(void **state)
     post(2, "a cup of tea");
     post(3, "coffee and tea");
     post(4, "water");
-    event_take(event_graph(5, "follow", "ada", "bob")); /* nobody asked for its type */
+    event_take(event_graph(5, "follow", "ada", "bob")); /* nobody requested its type */
     event_take(event_graph(6, "hide", "ada", "bob"));
     deliver_turn_end(deliver);
     expect_ids(&a, "1 3");
@@ -304,7 +304,7 @@ static void test_clients_framed_or_gathered_otherwise_share_nothing(void **state
     assert_ptr_equal(a.client.outbox, c.client.outbox);
 }
 
-/* Fails unless exactly this JSON was received since the last time, as a WebSocket message. */
+/* Fails unless exactly this JSON was received since the last call, as a WebSocket message. */
 static void expect_message(struct fake_client *client, const char *json)
 {
     struct buffer frame = BUFFER_INIT;
@@ -337,7 +337,7 @@ static void test_clients_whose_messages_end_alike_share_a_lane(void **state)
     assert_ptr_equal(a.client.outbox, b.client.outbox);
     assert_ptr_not_equal(a.client.outbox, c.client.outbox);
     deliver_leave(&a.client);
-    memset(tail, 'z', sizeof(tail) - 1); /* it was the first; the lane has its own */
+    memset(tail, 'z', sizeof(tail) - 1); /* it was the first client; the lane has a copy */
     post_alone(1, "coffee");
     snprintf(expected, sizeof(expected), "%.*s,\"stream\":\"x\"}", (int)event->json.size - 1,
              event->json.data);
@@ -363,7 +363,7 @@ static void test_a_lane_goes_with_its_last_client(void **state)
     expect_ids(&a, "");
     expect_ids(&b, "1");
     post(2, "coffee");
-    deliver_leave(&b.client); /* owed something in this turn */
+    deliver_leave(&b.client); /* is owed something in this turn */
     deliver_turn_end(deliver);
     post_alone(3, "coffee");
     expect_ids(&b, "");
@@ -383,7 +383,7 @@ static void test_the_cursor_is_the_newest_id_seen(void **state)
     assert_int_equal(deliver_cursor(deliver).id, 7);
 }
 
-/* --- when ------------------------------------------------------------------------------------- */
+/* --- flushing --------------------------------------------------------------------------------- */
 
 static void test_a_quiet_client_gets_an_event_at_once_and_later_ones_together(void **state)
 {
@@ -400,10 +400,10 @@ static void test_a_quiet_client_gets_an_event_at_once_and_later_ones_together(vo
     expect_ids(&a, "2 3");
     assert_int_equal(a.sends, 2);
     assert_true(a.client.outbox->last_flush_ms - began_ms >= GATHER_MS);
-    assert_false(uv_loop_alive(&patience.loop)); /* no timer runs when nothing is gathered */
+    assert_false(uv_loop_alive(&patience.loop)); /* no timer runs while nothing is gathered */
 }
 
-/* However short the machine has been up: the loop's time begins with it. */
+/* However short the uptime of the machine: the loop's time begins with it. */
 static void test_the_first_event_waits_for_nobody(void **state)
 {
     (void)state;
@@ -418,7 +418,7 @@ static void test_what_was_gathered_opens_a_window_too(void **state)
     subscribe(&a, NULL);
     post_alone(1, "x");
     post_alone(2, "x");
-    a.client.outbox->last_flush_ms -= GATHER_MS; /* as if the loop had run for so long */
+    a.client.outbox->last_flush_ms -= GATHER_MS; /* as if the loop had run that long */
     deliver_flush_all(deliver);
     expect_ids(&a, "1 2");
     post_alone(3, "x");
@@ -464,7 +464,7 @@ static void test_shorter_windows_end_first(void **state)
     expect_ids(&a, "1");
     expect_ids(&b, "1");
     expect_ids(&c, "1");
-    post_alone(2, "tea"); /* the longest one is queued first */
+    post_alone(2, "tea"); /* the longest gather time is queued first */
     await_window(&b);
     expect_ids(&b, "2");
     await_window(&c);
@@ -500,7 +500,7 @@ static void test_a_lane_may_go_while_it_gathers(void **state)
     subscribe_to(&b, NULL, GATHER_MS * 2);
     post_alone(1, "x");
     post_alone(2, "x");
-    deliver_leave(&a.client); /* the one the timer waits for */
+    deliver_leave(&a.client); /* the one for which the timer was set */
     uv_run(&patience.loop, UV_RUN_DEFAULT);
     expect_ids(&a, "1");
     expect_ids(&b, "1 2");
@@ -526,7 +526,7 @@ static void test_what_is_gathered_can_be_sent_at_once(void **state)
     assert_false(uv_loop_alive(&patience.loop));
 }
 
-/* Or a client that reads whatever it is offered would be found to be owed too much. */
+/* Otherwise a client that reads everything at once would appear to be owed too much. */
 static void test_a_window_ends_early_when_much_is_gathered(void **state)
 {
     static const size_t max_owed[] = {8192, 1 << 20};
@@ -549,7 +549,7 @@ static void test_a_window_ends_early_when_much_is_gathered(void **state)
             post(id++, text);
             assert_true(outbox_gathered_bytes(a.client.outbox) <= most);
             if (a.sends > sends) {
-                post(id++, "x"); /* gathered anew, in the same turn */
+                post(id++, "x"); /* gathered again, in the same turn */
                 make_room(&a, 2 * most);
             }
             if (id % 3)
@@ -560,7 +560,7 @@ static void test_a_window_ends_early_when_much_is_gathered(void **state)
     }
 }
 
-/* --- too slow --------------------------------------------------------------------------------- */
+/* --- slow clients ----------------------------------------------------------------------------- */
 
 static void test_a_client_owed_too_much_goes_on_by_itself_and_others_do_not_notice(void **state)
 {
@@ -585,7 +585,7 @@ static void test_a_client_owed_too_much_goes_on_by_itself_and_others_do_not_noti
     make_room(&a, FAKE_UNLIMITED);
     RUN_UNTIL(&patience, !a.client.catcher);
     assert_int_equal(metric_get(metrics, METRIC_CATCHING_UP), 0);
-    assert_int_equal(a.client.sent_events, 101); /* and the warning */
+    assert_int_equal(a.client.sent_events, 101); /* including the warning */
     post_alone(101, "y");
     assert_int_equal(a.client.sent_events, 102);
 }
@@ -630,7 +630,8 @@ static void test_all_queues_are_dropped_when_together_they_keep_too_much(void **
 
 /* --- named rules ------------------------------------------------------------------------------ */
 
-/* What has left gets nothing any more; the index forgets it in slices, bounded by their bytes. */
+/* A client that has left gets nothing any more; the index forgets its filters in slices, which are
+ * limited by their bytes. */
 static void leave_and_count_turns(unsigned rules_count, unsigned users, size_t *ret_turns,
                                   size_t *ret_most)
 {
@@ -722,8 +723,8 @@ static struct rule_set *subscribe_rules(struct fake_client *client)
     return rules;
 }
 
-/* Fails unless exactly this post was received since the last time, with these matching rules;
- * "": nothing was received. */
+/* Fails unless exactly this post was received since the last call, with these matching rules; "":
+ * nothing was received. */
 static void expect_rules(struct fake_client *client, uint64_t id, const char *text,
                          const char *rules)
 {
@@ -938,7 +939,7 @@ static void test_who_comes_after_a_feed_failed_gets_a_new_one(void **state)
     assert_true(fake_client_lives(&b));
 }
 
-/* --- without memory --------------------------------------------------------------------------- */
+/* --- failing allocations ---------------------------------------------------------------------- */
 
 static void test_without_memory_there_is_no_deliver(void **state)
 {
@@ -981,7 +982,7 @@ static void test_without_memory_a_subscription_changes_nothing(void **state)
     sl_filter_unref(filter);
 }
 
-/* Whatever allocation of an event's way fails: a client gets the event, or hears where to go on. */
+/* Whichever allocation for an event fails: a client gets the event, or is told where to resume. */
 static void test_without_memory_for_an_event_nobody_misses_it_in_silence(void **state)
 {
     struct sl_slice ada = SL_SLICE("ada");
@@ -1033,7 +1034,7 @@ static void test_a_gap_is_told_to_everyone_between_their_events(void **state)
     assert_int_equal(subscribe_home(&c, "bob"), 0);
     answer_load(&ada, 1);
     deliver_gap(deliver, &some_gap);
-    assert_int_equal(head().id, 0); /* a gap is no cursor */
+    assert_int_equal(head().id, 0); /* a gap is not a cursor */
     deliver_flush_all(deliver);
     for (size_t i = 0; i < 3; i++) {
         assert_non_null(memmem(clients[i]->received.data, clients[i]->received.size, some_gap_json,
@@ -1078,7 +1079,7 @@ static void test_behind_a_gap_home_streams_go_by_sets_read_anew(void **state)
     assert_true(outbox_client_is_served(&a.client));
 }
 
-/* Whoever has not got everything from before the gap begins there. */
+/* Loading starts again for every client that lacks something from before the gap. */
 static void test_a_failed_load_behind_a_gap_forgets_nothing_from_before(void **state)
 {
     struct sl_slice ada = SL_SLICE("ada");
@@ -1087,7 +1088,7 @@ static void test_a_failed_load_behind_a_gap_forgets_nothing_from_before(void **s
     assert_int_equal(subscribe_home(&a, "bob"), 0);
     answer_load(&ada, 1);
     event_take(event_post(5, "eve", "x"));
-    event_take(event_post(10, "ada", "x")); /* not written yet */
+    event_take(event_post(10, "ada", "x")); /* not sent yet */
     deliver_gap(deliver, &some_gap);
     event_take(event_post(20, "ada", "x"));
     home_load_failed(deliver_home(deliver), "bob", last_load);
@@ -1111,7 +1112,7 @@ static void test_a_gap_moves_no_cursor_of_server_sent_events(void **state)
     fake_client_expect(&a, expected);
 }
 
-/* Whatever shard was quiet. */
+/* Whichever shard was quiet. */
 static void test_cursor_of_who_has_seen_nothing_is_where_the_logs_end(void **state)
 {
     const uint64_t newest = 5 * SL_ID_PER_MS + 3 * 64;
@@ -1145,7 +1146,7 @@ static void test_who_cannot_be_told_of_a_gap_has_to_go(void **state)
     }
 }
 
-/* --- anything in any order -------------------------------------------------------------------- */
+/* --- random operations ------------------------------------------------------------------------ */
 
 enum { CLIENTS = 24, EVENTS = 300 };
 
@@ -1179,7 +1180,7 @@ static void model_join(struct model_client *client)
                      0);
 }
 
-/* What was received is what was expected first. */
+/* The received events are the first ones of those expected. */
 static void model_check(struct model_client *client)
 {
     struct buffer *received = &client->fake.received;

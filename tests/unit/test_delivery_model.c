@@ -1,20 +1,20 @@
-/* test_delivery_model.c - a random history, faults and all, from the log and the live channel to
- * what each client has been sent.
+/* test_delivery_model.c - a random history, including faults, from the log and the live channel to
+ * what each client was sent.
  *
- * shard_order, id_order, deliver, catch_up and log_cache are the true ones; Redis is an array of
- * facts, and a round is over at once; and so is another gateway, which is current in all shards.
- * Live messages are lost, connections to Redis break off, the log is trimmed, events are taken out
- * of its middle, cannot be read, and are rewound by failovers. Clients stall, leave and come back
- * with what they have. In the end each fact that its filter lets through has reached a client once,
- * in order, or lies in a gap that it was told; what has happened no more lies in a gap that it was
- * told before it was sent what came instead.
+ * shard_order, id_order, deliver, catch_up and log_cache are real; Redis is an array of facts
+ * (events), and a round completes at once; another gateway is modelled, too, which is up to date in
+ * all shards. Live messages are lost, connections to Redis break, the log is trimmed, events are
+ * deleted within it, are unreadable, or are rewound by failovers. Clients stall, leave and come
+ * back with what they have. In the end each fact that a client's filter matches has reached it
+ * once, in order, or is in a gap that it was told about; each rewound fact is in a gap that it was
+ * told about before it was sent the replacement.
  *
- * Of clients with a pace each window is picked from once more, in a plain way, and what was sent
- * and what was said to be skipped are compared with that. Of their logs nothing is lost. Where
- * events come late, what was sent and what was said to be skipped adds up, outside gaps.
+ * For clients with a pace, the posts of each window are picked a second time, in a simple way, and
+ * compared with what was sent and what was reported as skipped. Nothing is lost from their logs.
+ * Where events are late, the numbers of sent and skipped posts add up, except in gaps.
  *
- *     SEED=7 test_delivery_model         that run alone
- *     RUNS=5000 test_delivery_model      more of them */
+ *     SEED=7 test_delivery_model         only that run
+ *     RUNS=5000 test_delivery_model      more runs */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -48,7 +48,7 @@ enum {
     RING_BYTES = 24 << 10,
     PAGE_BYTES = 48 << 10,
     WAIT_MS = 60,         /* a step is a millisecond */
-    PATIENT_MS = 1000000, /* nothing comes late */
+    PATIENT_MS = 1000000, /* nothing is late */
     ORDER_BYTES = 64 << 10,
     WINDOW_MS = 20,
     WINDOWS_MAX = SHARDS * FACTS_MAX
@@ -57,18 +57,18 @@ enum {
 struct fact {
     uint64_t id, previous;
     bool is_tea;
-    bool is_lost;       /* rewound: it has happened no more */
-    bool is_gone;       /* the log does not hold it any more */
+    bool is_lost;       /* rewound */
+    bool is_gone;       /* no longer in the log */
     bool is_unreadable; /* in the log */
     bool is_mended;     /* gone, and it was unreadable */
-    bool is_claimed;    /* somebody came with its id: it stays until it has been heard of */
+    bool is_claimed;    /* a client came with its id: it stays until it has passed */
     char json[160];
 };
 
 struct redis {
     struct fact facts[FACTS_MAX];
     size_t count, trimmed;
-    size_t said[FACTS_MAX]; /* live messages on their way: facts */
+    size_t said[FACTS_MAX]; /* live messages in flight: facts */
     size_t said_first, said_end;
     struct gap gaps[FACTS_MAX]; /* that have passed */
     size_t gap_count;
@@ -79,40 +79,41 @@ struct redis {
         void *owner;
     } requests[2]; /* of the order, of the batches */
     struct shard_order *order;
-    uint64_t heard_of; /* the newest that has come through both orders */
+    uint64_t heard_of; /* the newest that has passed through both orders */
     uint32_t shard;
 };
 
 struct heard {
     uint64_t id;       /* 0: a gap */
     uint64_t from, to; /* of the gap */
-    bool is_redis;     /* its reason: of what it covers, the log may hold some */
-    bool is_first;     /* of its connection */
+    bool is_redis;     /* its reason: the log may still have some of what it covers */
+    bool is_first;     /* the first one of its connection */
     bool is_late;
 };
 
 struct client_model {
     struct fake_client fake;
     bool is_there, is_tea;
-    uint64_t start;          /* what it wants lies behind this id */
-    struct sl_cursor begun;  /* what it may be sent lies behind that */
-    struct sl_cursor cursor; /* to come back with */
+    uint64_t start;          /* it wants what is after this id */
+    struct sl_cursor begun;  /* it may be sent what is after this cursor */
+    struct sl_cursor cursor; /* to resume from */
     struct heard heard[HEARD_MAX];
     size_t count;
     bool is_connecting;
-    bool is_vague;    /* a shard was behind while it was there: ids are no cursors */
-    bool has_gap;     /* it was told one on this connection: what comes behind is sent whole */
-    uint32_t percent; /* of its posts that it is sent, as it was told */
-    bool has_had[SHARDS][FACTS_MAX]; /* it was sent it, or told that it was not, or of a gap */
+    bool is_vague; /* a shard was behind while it was connected: ids are not cursors */
+    bool has_gap;  /* it was told about a gap on this connection: later posts are not thinned out */
+    uint32_t percent; /* share of its posts that it is sent, as it was told */
+    bool has_had[SHARDS]
+                [FACTS_MAX]; /* it was sent it, or told that it was skipped, or about a gap */
     bool is_left_out[SHARDS][FACTS_MAX];
     struct count_question question; /* its pace */
     struct {
         uint64_t id, events;
-    } skipped[WINDOWS_MAX]; /* that it was told, of windows */
+    } skipped[WINDOWS_MAX]; /* windows, as it was told */
     size_t skipped_count;
-    uint64_t strays; /* late posts of windows that were over, as it was told */
-    uint64_t unsure; /* it came back with this cursor: it may lack what came late before that, of
-                        which it would be told by marks, which these logs do not have */
+    uint64_t strays; /* late posts of closed windows, as it was told */
+    uint64_t unsure; /* it came back with this cursor: it may lack what was late before, about which
+                        markers would tell it; these logs have none */
 };
 
 static struct redis redises[SHARDS];
@@ -121,7 +122,7 @@ static uint32_t shards;
 static bool is_short_of_memory; /* at times */
 static bool are_sampled;        /* all clients, at times */
 static bool are_paced;          /* all clients, from beginning to end */
-static bool are_late;           /* of those with a pace: events come late at times */
+static bool are_late;           /* for clients with a pace: events are late at times */
 static uint64_t last_id, random_state;
 static uv_loop_t loop;
 static struct metrics_board *board;
@@ -147,7 +148,7 @@ static struct sl_cursor head(void)
     return deliver_cursor(deliver);
 }
 
-/* As a channel has it. */
+/* In the form of a channel. */
 static struct sl_cursor cursor_of(const struct client *client)
 {
     struct sl_cursor cursor = deliver_client_cursor(deliver, client);
@@ -183,7 +184,7 @@ static void publish(struct redis *redis)
     redis->said[redis->said_end++] = redis->count++;
 }
 
-/* The end of the log, as the subscriber is told; 0: there is none. */
+/* The end of the log, as reported to the subscriber; 0: empty. */
 static uint64_t log_end(const struct redis *redis)
 {
     for (size_t i = redis->count; i > 0; i--) {
@@ -195,7 +196,7 @@ static uint64_t log_end(const struct redis *redis)
     return 0;
 }
 
-/* false: what is there cannot be read. */
+/* false: unreadable. */
 static bool read_batch(const struct redis *redis, struct log_batch *batch,
                        struct sl_event_log_entry *entries)
 {
@@ -215,7 +216,7 @@ static bool read_batch(const struct redis *redis, struct log_batch *batch,
     return true;
 }
 
-/* As repair.c asks. */
+/* Called like repair.c does. */
 static void ask_for_order(struct redis *redis, bool is_look_up)
 {
     uint64_t after, to;
@@ -301,7 +302,7 @@ static bool hear_next(struct redis *redis)
     return true;
 }
 
-/* The connection breaks off; what was on its way is lost. */
+/* The connection breaks; messages in flight are lost. */
 static void connect_again(struct redis *redis)
 {
     redis->said_first = redis->said_end;
@@ -315,7 +316,7 @@ static bool stays(const struct redis *redis, const struct fact *fact)
     return fact->is_claimed && fact->id > redis->heard_of;
 }
 
-/* A failover, which loses the last of the log. */
+/* A failover, which loses the end of the log. */
 static void rewind_log(struct redis *redis)
 {
     for (size_t i = below(6), at = redis->count; i > 0 && at > redis->trimmed + 1; at--) {
@@ -358,7 +359,7 @@ static void spoil(struct redis *redis)
         redis->facts[at].is_unreadable = true;
 }
 
-/* Somebody mends the log. */
+/* The unreadable events of the log are repaired. */
 static void mend(struct redis *redis)
 {
     for (size_t i = redis->trimmed; i < redis->count; i++) {
@@ -369,7 +370,7 @@ static void mend(struct redis *redis)
     }
 }
 
-/* --- what the order calls --------------------------------------------------------------------- */
+/* --- callbacks of the shard order ------------------------------------------------------------- */
 
 static void on_event(void *context, const struct live_message *message)
 {
@@ -403,7 +404,7 @@ static void on_gap(void *context, const struct gap *gap)
     id_order_take(order, &item, now_us);
 }
 
-/* --- what the order over all shards calls ----------------------------------------------------- */
+/* --- callbacks of the order over all shards --------------------------------------------------- */
 
 static void on_ordered(void *context, const struct order_item *item)
 {
@@ -443,7 +444,7 @@ static void on_whole(void *context, uint32_t shard)
     deliver_shard_whole(deliver, shard);
 }
 
-/* Of a shard everything has come when its last has. */
+/* A shard is complete up to its last event. */
 static void end_round(void)
 {
     uint64_t complete = 0;
@@ -468,8 +469,8 @@ static uint64_t number_behind(const char *line, const char *name)
     return strtoull(at + strlen(name), NULL, 10);
 }
 
-/* A late event says where its client stands; any other, its id. While a shard is behind, the id
- * alone would claim too much: then the client asks for its cursor when it leaves. */
+/* A late event says what its client's cursor is; for any other it is the id. While a shard is
+ * behind, the id alone would claim too much: then the client asks for its cursor when it leaves. */
 static void take_cursor(struct client_model *client, const char *json, size_t size, uint64_t id)
 {
     static const char name[] = "\"cursor\":\"";
@@ -511,8 +512,8 @@ static void take_sent(struct client_model *client, const struct heard *heard)
     client->has_had[shard][i] = true;
 }
 
-/* All that it has had nothing of, up to this cursor, and that is not in its part. What is lost, or
- * gone, may have been, or not. */
+/* Skipped posts: those of which it had nothing, up to this cursor, outside of its share. Lost or
+ * deleted ones may be among them, or not. */
 static void take_skipped(struct client_model *client, const char *json)
 {
     const char *text = strstr(json, "\"id\":\"") + 6;
@@ -557,7 +558,7 @@ static void take_skipped_of_window(struct client_model *client, const char *json
     client->cursor = (struct sl_cursor){.id = id};
 }
 
-/* Takes down whole lines; what of a line is here already stays. */
+/* Records complete lines; an incomplete one stays in the buffer. */
 static void listen_to(struct client_model *client)
 {
     struct buffer *received = &client->fake.received;
@@ -616,14 +617,15 @@ static void join(struct client_model *client)
 
     fake_client_init(&client->fake, FORMAT_NDJSON, head);
     client->fake.cursor_of = cursor_of;
-    assert_non_null(buffer_reserve(&client->fake.received, 1 << 20)); /* what is not Sluice's */
+    assert_non_null(buffer_reserve(&client->fake.received,
+                                   1 << 20)); /* otherwise the test's own allocation could fail */
     assert_non_null(buffer_reserve(&client->fake.held, 1 << 12));
     client->is_there = client->is_connecting = true;
     client->is_vague = client->has_gap = false;
     client->percent = 100;
     client->fake.client.sampling.is_wanted = are_sampled;
     client->fake.client.question = client->question;
-    if (one_in(3)) /* then its events are others, in the same order */
+    if (one_in(3)) /* then it gets its other events in the same order */
         client->fake.client.fields = one_in(2)
                                          ? EVENT_FIELDS_SHORT
                                          : event_field_bit(FIELD_ID) | event_field_bit(FIELD_TEXT);
@@ -633,7 +635,7 @@ static void join(struct client_model *client)
     sl_filter_unref(filter);
 }
 
-/* Of all shards: what is up to there has passed, or was told as a gap. */
+/* Over all shards: everything up to there has passed, or was reported as a gap. */
 static uint64_t newest_told(void)
 {
     uint64_t newest = 0;
@@ -654,7 +656,7 @@ static struct count_question draw_pace(void)
         .bucket_ms = WINDOW_MS, .pick = {.posts = 1 + (uint32_t)below(5), .pick = picks[below(3)]}};
 }
 
-/* A new one, that begins now or some way back. */
+/* A new client, which starts now or some way back. */
 static void begin_client(struct client_model *client)
 {
     size_t back = one_in(3) ? 0 : 1 + below(one_in(4) ? 1000 : 100);
@@ -690,8 +692,8 @@ static int by_id(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-/* At a gateway that is current in all shards: what is new to the client. false: a gap is among it,
- * which the client would have to be told. */
+/* At a gateway that is up to date in all shards: what is new to the client. false: this includes a
+ * gap, about which the client would have to be told. */
 static bool find_news(const struct client_model *client, const struct fact **news,
                       size_t *ret_count)
 {
@@ -745,7 +747,7 @@ static void come_back(struct client_model *client)
     assert_int_equal(deliver_resume(deliver, &client->fake.client, &client->cursor), 0);
 }
 
-/* Politely, with a cursor, or not. */
+/* With a cursor, or without. */
 static void leave(struct client_model *client, bool is_polite)
 {
     struct sl_cursor cursor = fake_client_lives(&client->fake) || client->fake.client.catcher
@@ -784,7 +786,7 @@ static void attend(struct client_model *client)
     come_back(client);
 }
 
-/* --- judging ---------------------------------------------------------------------------------- */
+/* --- checks ----------------------------------------------------------------------------------- */
 
 static struct fact *fact_of(uint64_t id)
 {
@@ -819,7 +821,7 @@ static bool was_told(const struct client_model *client, const struct fact *fact)
     return false;
 }
 
-/* The first event that came instead; NULL: there is none. */
+/* The first event that replaced it; NULL: there is none. */
 static const struct fact *survivor_behind(const struct fact *fact)
 {
     const struct redis *redis = &redises[sl_id_shard(fact->id)];
@@ -829,9 +831,9 @@ static const struct fact *survivor_behind(const struct fact *fact)
     return fact < redis->facts + redis->count ? fact : NULL;
 }
 
-/* Before the next lasting event of the shard on the same connection there must be a gap. It is the
- * first of those that shows what is lost: who is told that this one is missing, too, cannot know.
- */
+/* There must be a gap before the next event of the shard on the same connection that was not
+ * rewound. This is only checked for the first lost event: once told about a gap, a client cannot
+ * know that more is missing. */
 static void check_lost(const struct client_model *client, size_t at)
 {
     uint64_t id = client->heard[at].id;
@@ -891,7 +893,7 @@ static void judge(const struct client_model *client)
     }
 }
 
-/* --- judging a pace --- */
+/* --- checks of a pace --- */
 
 static uint64_t window_of(const struct client_model *client, uint64_t id)
 {
@@ -914,7 +916,7 @@ static bool has_heard(const struct client_model *client, uint64_t id)
     return false;
 }
 
-/* How many posts that it wants are of the window; and of them, better ones than this. */
+/* How many posts that it wants are in the window; and how many of these rank before this one. */
 static size_t count_window(const struct client_model *client, uint64_t window, uint64_t id,
                            size_t *ret_better)
 {
@@ -952,7 +954,7 @@ static uint64_t skipped_of(const struct client_model *client, uint64_t window)
     return events;
 }
 
-/* Each post that it should have got, and none other; and of each window how many it should not. */
+/* Each post that it should have got, and no other; and for each window the number of the others. */
 static void judge_picks(const struct client_model *client, const struct redis *redis)
 {
     uint32_t most = client->question.pick.posts;
@@ -1003,7 +1005,7 @@ static size_t count_heard(const struct client_model *client, uint64_t window)
     return count;
 }
 
-/* Of each window that it had from its beginning, and no gap. */
+/* For each window that it received from the beginning, and without a gap. */
 static void judge_sums(const struct client_model *client)
 {
     const uint64_t length = WINDOW_MS * SL_ID_PER_MS;
@@ -1069,7 +1071,7 @@ static bool all_has_passed(void)
     return true;
 }
 
-/* Everybody reads, until all are live. */
+/* Every client reads, until all are live. */
 static void settle(void)
 {
     bool moves = true;
@@ -1078,7 +1080,7 @@ static void settle(void)
         if (!moves && are_paced && all_has_passed())
             deliver_set_watermark(deliver, last_id);
         if (!moves)
-            uv_run(&loop, UV_RUN_ONCE); /* the log is asked again in a moment */
+            uv_run(&loop, UV_RUN_ONCE); /* the log will be asked again soon */
         for (int i = 0; i < 20; i++)
             turn();
         moves = false;
@@ -1096,8 +1098,7 @@ static void settle(void)
     }
 }
 
-/* Nobody hears of the next events, and the log does not hold them by then, or not so that they
- * could be read. */
+/* The next events are not received, and are deleted from the log meanwhile, or unreadable. */
 static void swallow(struct redis *redis)
 {
     bool is_spoilt = one_in(2);
@@ -1272,7 +1273,7 @@ static void run(unsigned seed)
     for (uint32_t shard = 0; shard < shards; shard++) {
         mend(&redises[shard]);
         connect_again(&redises[shard]);
-        publish(&redises[shard]); /* so that what was rewound shows */
+        publish(&redises[shard]); /* so that the rewind is noticed */
     }
     for (size_t i = 0; i < CLIENTS; i++) {
         if (!clients[i].is_there && clients[i].count > 0)
@@ -1281,7 +1282,7 @@ static void run(unsigned seed)
     if (are_paced)
         last_id += 2 * WINDOW_MS * SL_ID_PER_MS; /* the last windows are over */
     settle();
-    sampling_tell(deliver); /* what is at the end */
+    sampling_tell(deliver); /* what is still pending */
     deliver_flush_all(deliver);
     for (size_t i = 0; i < CLIENTS; i++) {
         attend(&clients[i]);

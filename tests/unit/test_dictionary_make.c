@@ -1,4 +1,5 @@
-/* What may enter a dictionary: nothing but what five authors have written, whatever they repeat. */
+/* A dictionary contains only what at least five authors have written, however often they repeat
+ * it. */
 #include "cli/dictionary_make.h"
 
 #include <errno.h>
@@ -31,7 +32,7 @@ static const char *secret_of(unsigned author)
     return "nothing at all";
 }
 
-/* Each author says the same thing again and again, among common words. */
+/* Each author repeats one text, among common words. */
 static struct world *world_new(void)
 {
     static const char *const words[] = {"coffee", "morning", "weather", "is",

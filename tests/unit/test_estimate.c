@@ -1,6 +1,6 @@
-/* Estimates: their parts and warnings, and that the interval holds what comes. The corpus is not
- * part of this source: ../shared/data, or the folder `data` in $SLUICE_SHARED; without it that test
- * is skipped. */
+/* Estimates: their parts and warnings, and whether the interval contains the actual rate. The
+ * corpus is not part of this source: ../shared/data, or the folder `data` in $SLUICE_SHARED;
+ * without it that test is skipped. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
@@ -219,7 +219,7 @@ static bool load(unsigned number, const char *name)
 
 static char rules[FILTERS][64];
 
-/* Words of the corpus, frequent and rare ones, and what is not words. */
+/* Words of the corpus, frequent and rare ones, and other kinds of filters. */
 static void choose_rules(void)
 {
     static const char *const others[] = {
@@ -276,9 +276,9 @@ static void match_all(void)
     sl_words_free(words);
 }
 
-/* Twenty minutes: what comes in each second. A file is read in its own order, over and over, so
- * that what its authors wrote of at a time comes together; the languages have their times, and all
- * of it is now busier, now quieter. */
+/* Twenty minutes: how many posts arrive each second. A file is read in its own order, repeatedly,
+ * so that what its authors wrote about at the same time stays together; the share of each language
+ * and the total rate change over time. */
 enum { SECONDS = 1200, EVENTS_MAX = 200000 };
 
 static struct {
@@ -316,7 +316,7 @@ static void make_replay(uint64_t random)
     }
 }
 
-/* 1: the interval holds what came. */
+/* Returns 1 if the interval contains the actual rate. */
 static int try_filter_number(size_t number, double *ret_width)
 {
     struct sl_filter_text text = {.rule = sl_slice_str(rules[number])};
@@ -375,7 +375,7 @@ static void test_the_interval_holds_the_next_ten_minutes_of_a_corpus(void **stat
         print_message("%d of %d intervals hold the next ten minutes, %d are narrow\n", held,
                       (int)FILTERS, narrow);
         assert_true(held >= 95);
-        assert_true(narrow >= 10); /* they say something */
+        assert_true(narrow >= 10); /* they are meaningful */
     }
     for (size_t i = 0; i < post_count; i++)
         event_unref(posts[i]);

@@ -1,4 +1,4 @@
-/* An event that goes to another process as bytes is the same event there. */
+/* An event that is copied to another process as bytes is the same event there. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static uint64_t next_random(uint64_t *seed)
     return *seed >> 33;
 }
 
-/* ---- random messages, of which nearly all are events ---- */
+/* ---- random messages, nearly all of which are events ---- */
 
 static void append_string(struct buffer *json, uint64_t *seed)
 {
@@ -122,7 +122,7 @@ static void append_message(struct buffer *json, uint64_t *seed)
     buffer_append_char(json, '}');
 }
 
-/* ---- the same ---- */
+/* ---- comparison ---- */
 
 static void assert_same_slice(struct sl_slice a, struct sl_slice b)
 {
@@ -130,7 +130,7 @@ static void assert_same_slice(struct sl_slice a, struct sl_slice b)
     assert_true(sl_slice_equal(a, b));
 }
 
-/* The members that are no slices. */
+/* The members that are not slices. */
 static void assert_same_values(const struct event *a, const struct event *b)
 {
     const struct sl_event_view *x = &a->view, *y = &b->view;
@@ -218,7 +218,7 @@ static void test_an_event_from_bytes_is_the_one_that_was_decoded(void **state)
     buffer_done(&json);
 }
 
-/* Words, where the slices and the counts lie: any of them becomes something else. */
+/* Replaces each word in the range of slices and counts. */
 static void test_bytes_that_were_damaged_point_nowhere_else(void **state)
 {
     struct buffer json = BUFFER_INIT;

@@ -38,7 +38,7 @@ static void print_ref(struct buffer *out, const char *name, const struct sl_post
     buffer_append_char(out, '\n');
 }
 
-/* Everything that the decoder found, a line each; absent things have none. */
+/* Prints everything that the decoder found, one per line; absent members are left out. */
 static void print_event(struct buffer *out, const struct event *event)
 {
     const struct sl_event_view *view = &event->view;

@@ -122,7 +122,7 @@ static void test_a_day_ends_at_midnight_and_a_step_back_is_no_new_one(void **sta
     assert_int_equal(got.here[0], 0);
     assert_int_equal(got.everywhere[0], 0);
     fair_use_add(uses, &ada, sums, &unbounded, &next, &got);
-    fair_use_add(uses, &ada, sums, &unbounded, &last, &got); /* the clock is set back */
+    fair_use_add(uses, &ada, sums, &unbounded, &last, &got); /* the clock was set back */
     assert_int_equal(got.here[0], 10);
     fair_use_look(uses, &ada, &unbounded, &next, &got);
     assert_int_equal(got.here[0], 10);
@@ -214,7 +214,7 @@ static void test_news_are_told_once_in_ten_seconds(void **state)
     assert_int_equal(news.rates[USE_CONNECTS], 1);
     assert_int_equal(news.limits[USE_CONNECTS], 120);
     assert_int_equal(news.sums[1], 500);
-    fair_use_add(uses, &ada, sums, &limits, &now, &got); /* while it is on its way */
+    fair_use_add(uses, &ada, sums, &limits, &now, &got); /* while it is in flight */
     fair_use_was_told(uses, &news, &heard, &now);
     fair_use_look(uses, &ada, &limits, &now, &got);
     assert_int_equal(got.here[0], 10);
@@ -289,7 +289,7 @@ static void test_headers_say_what_is_left(void **state)
     assert_int_equal(check.refused, USE_CONNECTS);
     token.uses[USE_CONNECTS] = 1 + 5; /* wider */
     checked(&check, &token, 0);
-    token.uses[USE_BYTES] = 1 + 0; /* none at all */
+    token.uses[USE_BYTES] = 1 + 0; /* 0: not permitted at all */
     checked(&check, &token, -EPROTO);
     assert_int_equal(check.refused, USE_BYTES);
     fair_use_free(check.uses);

@@ -162,7 +162,7 @@ static void test_shape_of_a_post_is_its_point_or_else_its_box(void **state)
     assert_true(try_match(filter, &event));
     event.box = (struct sl_box){-180, -90, 180, 90};
     assert_true(try_match(filter, &event));
-    event.box = (struct sl_box){11, 0, -1, 10}; /* all around but here */
+    event.box = (struct sl_box){11, 0, -1, 10}; /* everything but this place */
     assert_false(try_match(filter, &event));
     event.has_point = true;
     event.point = (struct sl_point){1, 1};
@@ -247,7 +247,7 @@ static void test_delete_goes_where_its_post_went(void **state)
     event.type = SL_EVENT_DELETE;
     assert_true(try_match(cat, &event));
     assert_false(try_match(dog, &event));
-    event.text = SL_SLICE(""); /* an empty text is one too */
+    event.text = SL_SLICE(""); /* an empty text is a text, too */
     assert_false(try_match(cat, &event));
     sl_filter_unref(cat);
     sl_filter_unref(dog);
@@ -294,7 +294,7 @@ static bool user_matches(struct sl_filter_text text, const char *id, const char 
     return try_match_once(try_filter(text), &event);
 }
 
-/* Whatever bytes they are, and nothing that is said to them or of them. */
+/* Authors may be any bytes, which are not interpreted. */
 static void test_authors_only_are_ids(void **state)
 {
     struct sl_filter *filter =
@@ -322,7 +322,8 @@ static void test_authors_only_are_ids(void **state)
     sl_filter_unref(filter);
 }
 
-/* Digits are an id, @x is a login, anything else whichever it can be: in follow and in rules. */
+/* Digits are an id, @x is a login, anything else is whichever is possible: in follow and in
+ * rules. */
 static void test_a_user_is_named_by_the_same_rule_everywhere(void **state)
 {
     static const struct {

@@ -63,11 +63,11 @@ static void test_more_than_there_can_be_is_refused(void **state)
     (void)state;
     assert_int_equal(set(ADA, &first, SIZE_MAX), -EDQUOT);
     assert_int_equal(set(ADA, &first, 1), 0);
-    assert_int_equal(set(ADA, &second, SIZE_MAX), -EDQUOT); /* no wrap round to less */
+    assert_int_equal(set(ADA, &second, SIZE_MAX), -EDQUOT); /* must not wrap around */
     assert_int_equal(set(ADA, &first, 0), 0);
 }
 
-/* A reload may have made the bound lower than what is there. */
+/* A reload may set a limit below what is in use. */
 static void test_less_always_goes(void **state)
 {
     struct filter_share share = {0};

@@ -1,4 +1,4 @@
-/* The index: it finds exactly what direct evaluation finds, whatever comes and goes. */
+/* The index finds exactly what direct evaluation finds, whichever filters are added and removed. */
 #include <errno.h>
 #include <inttypes.h>
 #include <malloc.h>
@@ -18,7 +18,7 @@
 
 enum { SUBSCRIPTIONS_MAX = 400, ROUNDS = TEST_ROUNDS(4000) };
 
-/* What the index should hold, kept the simplest way. */
+/* What the index should contain, in the simplest form. */
 struct model {
     struct sl_filter_index *index;
     struct sl_words *words;
@@ -47,7 +47,7 @@ static void model_free(struct model *model)
     free(model);
 }
 
-/* The index holds the only reference but the model's own. */
+/* Afterwards only the index and the model have a reference. */
 static void model_add_take(struct model *model, struct sl_filter *filter)
 {
     uint32_t subscription;
@@ -76,7 +76,7 @@ static void model_remove_one(struct model *model, struct random *random)
     model_remove(model, subscription);
 }
 
-/* Compares the index with each filter by itself. */
+/* Compares the index with evaluating each filter separately. */
 static void model_check(struct model *model, const struct sl_event_view *event)
 {
     bool found[SUBSCRIPTIONS_MAX] = {false};
@@ -107,7 +107,7 @@ static void run_rounds(struct random random)
 
     for (size_t round = 0; round < ROUNDS; round++) {
         struct sl_event_view event;
-        bool grow = round / 500 % 2 == 0; /* the index is filled and emptied in turns */
+        bool grow = round / 500 % 2 == 0; /* the index grows and shrinks in turns */
 
         if (model->count < SUBSCRIPTIONS_MAX && random_below(&random, 4) < (grow ? 3 : 1))
             model_add_take(model, random_filter(&random, room));
@@ -116,7 +116,7 @@ static void run_rounds(struct random random)
         event = random_event(&random, room);
         model_check(model, &event);
     }
-    assert_true(model->matched > ROUNDS); /* or this would show nothing */
+    assert_true(model->matched > ROUNDS); /* otherwise this would prove nothing */
     free(room);
     model_free(model);
 }
@@ -187,7 +187,7 @@ static uint64_t candidates_of_match(struct model *model, const struct sl_event_v
     return after.candidates - before.candidates;
 }
 
-/* Before the first event nothing is known of rarity, and each of these is filed under its longer
+/* Before the first event nothing is known about rarity, and each of these is filed under its longer
  * word, which is the wrong one. */
 static void test_entries_that_are_looked_at_in_vain_move_to_a_rarer_word(void **state)
 {
@@ -235,7 +235,7 @@ static void test_what_shares_nothing_with_an_event_is_not_looked_at(void **state
     model_free(model);
 }
 
-/* Of a rule with a word it is the word that leads to it, however rare the language. */
+/* A rule with a word is found by that word, however rare its language is. */
 static void test_rules_of_a_language_alone_are_looked_at_by_language(void **state)
 {
     const char *const rules[] = {"lang:ja", "lang:ja country:JP", "word lang:ga", "country:FR"};
@@ -288,7 +288,7 @@ static void test_matches_are_right_when_their_count_wraps(void **state)
     model_free(model);
 }
 
-/* Everything that two runs of the same index must have in common after a failed addition. */
+/* What two runs of the same index must have in common after a failed addition. */
 struct picture {
     struct sl_filter_index_stats stats;
     size_t matches;
@@ -420,7 +420,7 @@ static void test_constructors_without_memory_give_nothing_and_leak_nothing(void 
     sl_filter_unref(filter);
 }
 
-/* --- what filters cost ------------------------------------------------------------------------ */
+/* --- memory of filters ------------------------------------------------------------------------ */
 
 static size_t resident_bytes(void)
 {
@@ -433,7 +433,7 @@ static size_t resident_bytes(void)
     return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* As large as they may be, or as small; no two alike. */
+/* As large as allowed, or as small; no two are the same. */
 static struct sl_filter *users_filter(unsigned number, unsigned users)
 {
     struct buffer text = BUFFER_INIT;
@@ -505,7 +505,8 @@ static struct sl_filter *polygon_filter(unsigned number, unsigned points)
     return filter;
 }
 
-/* What is told of each is at least what all of them take, and not ten times as much. */
+/* The sum of the reported sizes is at least what all of them take, and less than ten times as
+ * much. */
 static void test_a_filter_costs_no_more_than_is_told(void **state)
 {
     static const struct {

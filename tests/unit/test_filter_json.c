@@ -12,11 +12,11 @@
 
 static_assert(sizeof(BYTES_255) == 256, "the longest tag");
 
-/* What a filter's JSON is refused with; "ok" when it is not, and *ret_json is to be freed. */
+/* Returns the error code for a filter's JSON, or "ok": then *ret_json must be freed. */
 static const char *read_filter(const char *text, size_t size, json_t **ret_json,
                                struct filter_json *ret_filter, struct sl_filter_error *ret_error)
 {
-    char *copy = mem_copy(text, size); /* not terminated: reading behind it is caught */
+    char *copy = mem_copy(text, size); /* not terminated, so that reading past the end is noticed */
     int r;
 
     *ret_json = NULL;

@@ -60,7 +60,7 @@ static void test_each_term_has_words_of_its_own(void **state)
     assert_true(near_matches("北京 京都", 1, "京都和北京"));
     assert_false(near_matches("a-b b-a", 6, "a b a"));
     assert_true(near_matches("a-b b-a", 0, "a b b a"));
-    /* the longer term has to have the first "a", though the shorter one would take it */
+    /* the longer term must get the first "a", although the shorter one could take it */
     assert_true(near_matches("a a-b", 0, "a b a"));
     assert_true(near_matches("a a-b", 0, "a a b"));
 }
@@ -127,7 +127,7 @@ static void test_follows_and_places_have_no_words(void **state)
         TRY_FILTER(.rule = SL_SLICE("\"a b\"~3"), .types = SL_SLICE("follow")), &event));
 }
 
-/* --- against all ways to place the terms --------------------------------------------------- */
+/* --- compared with trying all ways to place the terms -------------------------------------- */
 
 enum { TERMS_MAX = 8, TERM_MAX = 3, TEXT_MAX = 14 };
 
@@ -155,7 +155,7 @@ static struct puzzle some_puzzle(struct random *random)
     return puzzle;
 }
 
-/* Puts term number `at` and those behind it at every place that is free. */
+/* Puts term number `at` and the following ones at every free place. */
 static bool can_be_placed(const struct puzzle *puzzle, unsigned at, unsigned taken)
 {
     size_t size, text_size = strlen(puzzle->text);
@@ -210,7 +210,8 @@ static void test_agrees_with_trying_every_way_to_place_the_terms(void **state)
             fail_msg("\"%s\"~%u of %s: should be %d", terms, puzzle.between, text, wanted);
         matched += wanted;
     }
-    assert_in_range(matched, TEST_ROUNDS(1000), TEST_ROUNDS(19000)); /* or this would show nothing */
+    assert_in_range(matched, TEST_ROUNDS(1000),
+                    TEST_ROUNDS(19000)); /* otherwise this would prove nothing */
 }
 
 int main(void)

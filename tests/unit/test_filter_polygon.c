@@ -1,5 +1,4 @@
-/* Polygons: which points and boxes they share a point with, and under which cells they are filed.
- */
+/* Polygons: which points and boxes they contain or touch, and under which cells they are filed. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,8 +58,8 @@ static void test_edges_and_corners_belong_to_it(void **state)
     assert_false(rule_has(rule, 6, 1));
 }
 
-/* 1/10 times 3 is not 3/10 in doubles: these are a little beside the line, and on one side of it.
- */
+/* 1/10 times 3 is not 3/10 in doubles: these points are slightly beside the line, on one side of
+ * it. */
 static void test_nothing_is_rounded(void **state)
 {
     (void)state;
@@ -68,7 +67,7 @@ static void test_nothing_is_rounded(void **state)
         double third = i / 300.0, whole = i / 100.0;
         bool left = rule_has("polygon:[0 0, 1 3, 0 3]", third, whole);
         bool right = rule_has("polygon:[0 0, 1 0, 1 3]", third, whole);
-        long double over = 3.0L * third - whole; /* exact: 64 bits are enough */
+        long double over = 3.0L * third - whole; /* exact: 64 bits are sufficient */
 
         assert_int_equal(left, over <= 0);
         assert_int_equal(right, over >= 0);
@@ -158,7 +157,9 @@ static void test_who_is_nowhere_is_in_none(void **state)
 
 /* --- at random ---------------------------------------------------------------------------- */
 
-enum { STEP = 8 }; /* all numbers are eighths of a degree: integers, when multiplied by it */
+enum {
+    STEP = 8
+}; /* all numbers are multiples of an eighth of a degree: integers when multiplied by it */
 
 struct shape {
     int64_t lon[SL_POLYGON_MAX_POINTS], lat[SL_POLYGON_MAX_POINTS];
@@ -191,7 +192,7 @@ static bool is_between(int64_t a, int64_t b, int64_t value)
     return (a <= value && value <= b) || (b <= value && value <= a);
 }
 
-/* In integers: is it on an edge, or does a line to the north cross an odd number of them? */
+/* With integers: is it on an edge, or does a line to the north cross an odd number of edges? */
 static bool shape_has(const struct shape *shape, int64_t lon, int64_t lat)
 {
     bool inside = false;
@@ -222,7 +223,7 @@ static void write_rule(const struct shape *shape, int64_t turned, char *rule)
     strcpy(rule, "]");
 }
 
-/* Of an event at each of many points: in the shape, on its corners, near it. */
+/* For events at many points: in the shape, on its corners, near it. */
 static unsigned check_points(struct random *random, const struct shape *shape, int64_t turned,
                              struct sl_filter *filter)
 {
@@ -250,8 +251,8 @@ static unsigned check_points(struct random *random, const struct shape *shape, i
     return inside;
 }
 
-/* SLUICE_TEST_SEED repeats a run that failed. Shapes are half a globe wide at most, and put
- * everywhere, the antimeridian included, by turning the globe. */
+/* SLUICE_TEST_SEED repeats a run that failed. Shapes are at most half a globe wide, and are moved
+ * everywhere, including across the antimeridian, by rotating the globe. */
 static void test_agrees_with_integers_at_random(void **state)
 {
     const char *given = getenv("SLUICE_TEST_SEED");
@@ -271,13 +272,13 @@ static void test_agrees_with_integers_at_random(void **state)
         write_rule(&shape, turned, rule);
         text.rule = sl_slice_str(rule);
         if (sl_filter_new(&text, &limits, &filter, NULL) < 0)
-            continue; /* on a line */
+            continue; /* collinear */
         made++;
         inside += check_points(&random, &shape, turned, filter);
         sl_filter_unref(filter);
     }
     print_message("%u polygons, %u points inside\n", made, inside);
-    assert_true(made > TEST_ROUNDS(2500) && inside > made); /* or this would show nothing */
+    assert_true(made > TEST_ROUNDS(2500) && inside > made); /* otherwise this would prove nothing */
 }
 
 /* --- cells -------------------------------------------------------------------------------- */
@@ -296,7 +297,7 @@ static bool cell_has(uint32_t cell, double lon, double lat)
     return lon >= area.west && lon <= area.east && lat >= area.south && lat <= area.north;
 }
 
-/* A large circle has more room inside than along its edge. */
+/* A large circle has more cells inside than along its edge. */
 static void test_cells_within_it_are_known(void **state)
 {
     struct sl_point points[SL_POLYGON_MAX_POINTS];
@@ -352,7 +353,7 @@ static void test_a_small_one_has_small_cells(void **state)
 
         area += (cell.east - cell.west) * (cell.north - cell.south);
     }
-    assert_true(area < 0.15); /* the triangle's own is 0.005, its box's 0.01 */
+    assert_true(area < 0.15); /* the triangle's own area is 0.005, its box's 0.01 */
     buffer_done(&bytes);
 }
 

@@ -1,4 +1,4 @@
-/* What is refused of the members other than `rule`, with which code, and what is checked first. */
+/* Errors in members other than `rule`: their codes, and the order of the checks. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +26,8 @@ static void test_bad_tracks_are_refused(void **state)
     strcat(phrase, "x");
     REFUSED("phrase_too_long", .track = sl_slice_str(phrase));
     snprintf(track, sizeof(track), "!,%s", phrase);
-    REFUSED("phrase_too_long", .track = sl_slice_str(track)); /* before any keyword is read */
+    REFUSED("phrase_too_long",
+            .track = sl_slice_str(track)); /* checked before any keyword is parsed */
 
     track[0] = '\0';
     for (int i = 0; i < 400; i++)
@@ -129,7 +130,7 @@ static void test_filter_must_select_something(void **state)
     assert_null(error.param);
 }
 
-/* From each pair the first is reported, whatever the order of writing. */
+/* Of each pair the first is reported, in whichever order they are written. */
 static void test_members_are_checked_in_the_order_of_the_table(void **state)
 {
     (void)state;
@@ -171,7 +172,7 @@ static void expect_message(struct sl_filter_text text, const char *code, const c
 #define MESSAGE(code, message, ...)                                                                \
     expect_message((struct sl_filter_text){__VA_ARGS__}, code, message)
 
-/* What somebody writes on the first day, and reads then. */
+/* Typical mistakes of beginners, and the messages that they get. */
 static void test_messages_show_what_is_wrong_and_what_would_be_right(void **state)
 {
     static const char wild[] = "there are no wildcards and no fuzzy search 'ca*'; write each "
@@ -227,7 +228,7 @@ static void test_messages_show_what_is_wrong_and_what_would_be_right(void **stat
             .rule = SL_SLICE("bounding_box:[37 -123 38 -122]"));
 }
 
-/* Characters are counted, not bytes; none is cut in two, and no control character is shown. */
+/* Characters are counted, not bytes; none is cut in two, and no control character is printed. */
 static void test_the_place_in_a_rule_is_counted_in_characters(void **state)
 {
     (void)state;

@@ -37,7 +37,7 @@ static void expect(const struct table *rows, size_t count, bool is_found)
 
 #define EXPECT(rows, is_found) expect(rows, sizeof(rows) / sizeof((rows)[0]), is_found)
 
-/* The examples of Twitter's own description. */
+/* The examples in Twitter's own documentation. */
 static const struct table found[] = {
     {"Twitter",
      {"TWITTER", "twitter", "\"Twitter\"", "twitter.", "#twitter", "@twitter",
@@ -138,7 +138,7 @@ static void test_what_is_refused(void **state)
         "phrase_too_long");
 }
 
-/* Only as long as somebody asks for them, events are looked up by what verbatim terms need. */
+/* Events are only looked up by verbatim terms while a filter uses them. */
 static void test_others_are_not_touched(void **state)
 {
     struct sl_filter_index *index = sl_filter_index_new(TRY_SEED);

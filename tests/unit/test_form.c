@@ -40,7 +40,7 @@ static void test_the_first_fault_is_named_and_the_rest_is_read(void **state)
     form_done(&form);
 }
 
-/* `count` parameters, the last of which is known; all others are `filler`. */
+/* `count` parameters, the last one with a known name; all others are `filler`. */
 static int read_many(const char *filler, unsigned count, struct form *form)
 {
     struct buffer text = BUFFER_INIT;

@@ -1,4 +1,4 @@
-/* Forms of data that a database has or not, and lists of likes that are filled. */
+/* Data formats that a database has or lacks, and filling lists of likes. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -83,7 +83,7 @@ static void test_a_shard_is_given_forms(void **state)
     assert_int_equal(ask(0), likes);
     assert_string_equal(core_text(&core, text, "HGET sluice:{0}:meta forms"), "likes");
     assert_int_equal(core_number(&core, "HEXISTS sluice:{1}:meta forms"), 0);
-    core_must_create(&core, "ada"); /* wherever she lives */
+    core_must_create(&core, "ada"); /* in any shard */
     core_must_create(&core, "bob");
 }
 
@@ -129,7 +129,7 @@ static void like(const char *login, uint64_t post)
     freeReplyObject(reply);
 }
 
-/* Notes what one batch of the likes of `user`'s posts has; *place moves on. */
+/* Records what one batch of the likes of `user`'s posts contains; advances *place. */
 static uint64_t note_batch(uint64_t user, struct sl_likes_place *place)
 {
     struct sl_call call = SL_CALL_INIT;
@@ -202,7 +202,7 @@ static void test_a_post_with_very_many_likes_is_gone_through_in_parts(void **sta
     unsigned calls = 0;
 
     (void)state;
-    for (unsigned i = 1; i <= 1200; i++) /* by users of whom there is nothing else */
+    for (unsigned i = 1; i <= 1200; i++) /* by users without other data */
         freeReplyObject(core_command(&core, "ZADD sluice:{%u}:likes:%llu %u %u", sl_id_shard(post),
                                      (unsigned long long)post, 5000 * i, 4096 * i));
     do {
@@ -226,7 +226,7 @@ static void test_users_of_a_shard_are_listed(void **state)
     for (uint32_t shard = 0; shard < core.meta.shards; shard++) {
         char cursor[24] = "0";
 
-        do { /* without growth meanwhile each is there once */
+        do { /* while the set does not grow, each is there once */
             struct sl_call call = SL_CALL_INIT;
             redisReply *reply = run(
                 &call, sl_shard_users_call(&call, &core.meta, shard, sl_slice_str(cursor), NULL));

@@ -17,7 +17,7 @@ static int free_frame(void **state)
     return 0;
 }
 
-/* Compares, NULs and all, and begins anew. */
+/* Compares, including NULs, and empties the buffer. */
 static void expect_bytes(struct buffer *actual, const void *bytes, size_t size)
 {
     assert_false(actual->failed);
@@ -198,7 +198,7 @@ static void test_a_close_frame_has_room_for_123_bytes_of_reason(void **state)
         assert_int_equal(frame.data[1], frame.size - 2);
         buffer_clear(&frame);
     }
-    memcpy(reason + 121, "\xe4\xb8\xad", 3); /* reaches one byte too far */
+    memcpy(reason + 121, "\xe4\xb8\xad", 3); /* is one byte too long */
     frame_append_close(&frame, 1000, sl_slice(reason, sizeof(reason)));
     assert_int_equal(frame.size, 4 + 121);
     assert_int_equal(frame.data[1], 2 + 121);
@@ -241,14 +241,14 @@ static void test_only_sse_is_told_when_to_come_back(void **state)
     EXPECT("");
 }
 
-/* Every chunk says how long its inside is, and that inside is what HTTP/1.0 gets. */
+/* Every chunk gives the size of its content, and that content is what HTTP/1.0 gets. */
 static void test_unchunked_is_exactly_what_the_chunk_says_it_holds(void **state)
 {
     static const enum stream_format formats[] = {FORMAT_NDJSON, FORMAT_DELIMITED, FORMAT_SSE};
     char json[5000];
 
     (void)state;
-    memset(json, '\n', sizeof(json)); /* what ends the first line must not be taken from here */
+    memset(json, '\n', sizeof(json)); /* the end of the first line must not be taken from here */
     for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
         for (size_t size = 0; size <= sizeof(json); size += size < 300 ? 1 : 517) {
             struct sl_slice inside;

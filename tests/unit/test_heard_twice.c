@@ -1,4 +1,4 @@
-/* What comes by SPUBLISH and by PUBLISH is one event. */
+/* A message that arrives by SPUBLISH and by PUBLISH is one event. */
 #include <string.h>
 
 #include <stdio.h>
@@ -45,7 +45,7 @@ static void test_each_answers_for_one_only(void **state)
     assert_false(take("a", 0, 0, AT_A_NODE));
 }
 
-/* The one that is subscribed at after the first gets it late. */
+/* The node to which it subscribes after the first one delivers late. */
 static void test_each_node_is_a_way_of_its_own(void **state)
 {
     (void)state;
@@ -83,7 +83,7 @@ static void test_so_many_are_kept_in_mind(void **state)
         snprintf(body, sizeof(body), "%u", n);
         assert_false(take(body, 0, 0, SHARDED));
     }
-    assert_false(take("0", 0, 0, AT_A_NODE)); /* in place of which the last one is kept */
+    assert_false(take("0", 0, 0, AT_A_NODE)); /* the last one is kept in its place */
     assert_true(take("2", 0, 0, AT_A_NODE));
 }
 

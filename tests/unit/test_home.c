@@ -17,11 +17,11 @@ struct load {
 
 struct watcher {
     struct home_watch watch;
-    char seen[200]; /* ids, a space behind each; "loaded ", "failed " and "full " */
+    char seen[200]; /* ids, each followed by a space; "loaded ", "failed " and "full " */
 };
 
 static struct home *home;
-static struct load loads[MAX_LOADS]; /* asked for, in order */
+static struct load loads[MAX_LOADS]; /* requested, in order */
 static size_t load_count;
 static enum { ANSWER_LATER, ANSWER_AT_ONCE, FAIL_AT_ONCE } answer;
 static struct watcher a, b;
@@ -105,7 +105,7 @@ static void watch(struct watcher *watcher, const char *user)
     assert_int_equal(try_watch(watcher, user, POSTS), 0);
 }
 
-/* Answers the load asked for as `place`-th with up to three followed users. */
+/* Answers the `place`-th requested load with up to three followed users. */
 static void loaded(size_t place, const char *one, const char *two, const char *three)
 {
     struct sl_slice followed[] = {sl_slice_str(one), sl_slice_str(two), sl_slice_str(three)};
@@ -173,7 +173,7 @@ static void test_what_happens_while_the_set_is_read_is_judged_in_order(void **st
 {
     (void)state;
     watch(&a, "ada");
-    post(1, "bob"); /* followed since before */
+    post(1, "bob"); /* was followed before */
     graph(2, "follow", "ada", "cyd");
     post(3, "cyd");
     graph(4, "unfollow", "ada", "bob");
@@ -190,7 +190,7 @@ static void test_what_happens_while_the_set_is_read_is_judged_in_order(void **st
     expect_seen(&a, "11 ");
 }
 
-/* The set was read after these events, so it has them already. */
+/* The set was read after these events, so it includes them already. */
 static void test_events_that_the_set_contains_do_no_harm(void **state)
 {
     (void)state;
@@ -450,7 +450,7 @@ static void test_after_a_loss_the_sets_are_read_again(void **state)
     assert_int_equal(load_count, 2);
     post(20, "bob");
     post(21, "eve");
-    graph(22, "unfollow", "ada", "cyd"); /* behind what the sets hold */
+    graph(22, "unfollow", "ada", "cyd"); /* after what the sets contain */
     expect_seen(&a, "loaded 10 11 loading ");
     loaded_sets(1, "cyd", "bob", NULL);
     expect_seen(&a, "loaded ");
@@ -527,7 +527,7 @@ static void test_the_last_watcher_may_leave_while_the_set_is_read(void **state)
     expect_seen(&a, "");
 }
 
-/* Otherwise what changed between the two would be lost. */
+/* Otherwise changes between the two would be lost. */
 static void test_the_answer_to_an_earlier_load_does_not_fill_a_later_feed(void **state)
 {
     (void)state;
@@ -626,7 +626,7 @@ static void test_what_feeds_take_is_counted_and_given_back(void **state)
     assert_int_equal(home_bytes(home), one);
     home_reload(home, 5);
     post(6, "cyd");
-    assert_true(home_bytes(home) > one); /* room for what waits */
+    assert_true(home_bytes(home) > one); /* room for queued events */
     loaded_many(2, 0);
     graph(40, "unfollow", "ada", "f0");
     home_unwatch(home, &a.watch);
@@ -644,7 +644,7 @@ static void test_a_user_has_a_quarter_of_what_feeds_may_take(void **state)
     watch(&b, "bob");
     loaded_many(1, 20);
     expect_seen(&b, "loaded ");
-    for (uint64_t id = 1; id < 20; id++) { /* whoever is muted while the stream stands */
+    for (uint64_t id = 1; id < 20; id++) { /* everybody who is muted while the stream is open */
         char name[8];
 
         snprintf(name, sizeof(name), "m%d", (int)id);
@@ -663,14 +663,14 @@ static void test_all_feeds_together_have_a_bound(void **state)
     loaded_many(1, 10);
     expect_seen(&b, "loaded ");
     home_set_max_bytes(home, 1);
-    expect_seen(&a, "loaded "); /* what is there stays */
+    expect_seen(&a, "loaded "); /* existing users stay */
     assert_false(home_has_room(home, SL_SLICE("cyd")));
     assert_true(home_has_room(home, SL_SLICE("bob")));
     graph(1, "follow", "ada", "cyd");
     expect_seen(&a, "full ");
     post(2, "f0");
     expect_seen(&b, "2 ");
-    graph(3, "unfollow", "bob", "f0"); /* takes nothing more */
+    graph(3, "unfollow", "bob", "f0"); /* takes no more memory */
     expect_seen(&b, "");
     home_unwatch(home, &a.watch);
     home_unwatch(home, &b.watch);
@@ -734,7 +734,7 @@ static void test_without_memory_to_wait_in_the_feed_fails(void **state)
     event_unref(event);
 }
 
-/* Rather than be a feed that misses somebody. */
+/* Otherwise the feed would lack a user. */
 static void test_without_memory_for_the_set_the_feed_fails(void **state)
 {
     bool has_failed = true;
@@ -743,7 +743,8 @@ static void test_without_memory_for_the_set_the_feed_fails(void **state)
     for (uint64_t n = 0; has_failed; n++) {
         load_count = 0;
         watch(&a, "ada");
-        graph(1, "follow", "ada", "cyd"); /* judged when the set is there, and takes memory then */
+        graph(1, "follow", "ada",
+              "cyd"); /* it is judged when the set has arrived, which takes memory */
         post(2, "cyd");
         mem_fail_after(n);
         loaded(0, "bob", NULL, NULL);

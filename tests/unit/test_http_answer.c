@@ -39,7 +39,7 @@ static void test_an_answer_without_a_body_has_the_length_0(void **state)
            "\r\n");
 }
 
-/* RFC 9110, 8.6: 204 has none, and that of a 304 would be that of the 200. */
+/* RFC 9110, 8.6: 204 has none, and that of a 304 would be the length of the 200. */
 static void test_some_have_no_length(void **state)
 {
     static const char *const lines[] = {"HTTP/1.1 204 No Content\r\n",

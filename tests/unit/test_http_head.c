@@ -9,7 +9,8 @@
 
 enum { MAX_BODY = 1000 };
 
-static char *copy; /* of the head: ends where it ends, so that reading behind it is caught */
+static char
+    *copy; /* copy of the head without a byte after it, so that reading past the end is noticed */
 static struct http_head head;
 static struct http_refusal refusal;
 
@@ -52,7 +53,7 @@ static void expect_refused(const char *text, int status, const char *message)
     expect_refused_bytes(text, strlen(text), status, message);
 }
 
-/* NULL: absent. And nothing was copied. */
+/* NULL: absent. And checks that nothing was copied. */
 static void expect_slice(struct sl_slice slice, const char *expected)
 {
     if (!expected) {
@@ -349,7 +350,7 @@ static void test_names_are_tokens(void **state)
     }
 }
 
-/* At every place, since eight bytes are looked at together; in headers of ours and in others. */
+/* At every place, because eight bytes are processed together; in known headers and in others. */
 static void test_control_characters_in_a_value_are_refused(void **state)
 {
     static const char *const names[] = {"X-Name", "Accept"};

@@ -46,7 +46,7 @@ static const struct {
     {"/%00", false},
     {"/a%1F", false},
     {"/%7f", false},
-    /* what is malformed stands for itself; the reader of the head refuses it */
+    /* malformed paths are compared unchanged; the head parser refuses them */
     {"/%", true},
     {"/%2", true},
     {"/%2g", true},

@@ -1,5 +1,5 @@
-/* test_http_proxied.c - whose requests these are: PROXY headers at a gate, and what trusted proxies
- * write into the head. */
+/* test_http_proxied.c - the client addresses of requests: PROXY headers on a listener, and headers
+ * that trusted proxies add. */
 #include <arpa/inet.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ static int end(void **state)
     return scene_end(state);
 }
 
-/* In front of TLS, where there is some: past the peer, which has said nothing yet. */
+/* Sends before TLS, if there is any: directly to the socket, before the peer has sent anything. */
 static void say_bare(const struct peer *peer, struct sl_slice text)
 {
     assert_int_equal(write(peer->fd, text.data, text.size), text.size);
@@ -67,7 +67,7 @@ static void test_a_proxy_header_names_the_client(void **state)
 
         say_bare(peer, headers[i]);
         expect_client(peer, GET("/a"), "192.0.2.1");
-        /* and nothing else does */
+        /* only the PROXY header counts */
         expect_client(peer, "GET /b HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 198.51.100.9\r\n\r\n",
                       "192.0.2.1");
     }
@@ -114,7 +114,7 @@ static void test_who_sends_no_proxy_header_is_hung_up_on(void **state)
     assert_int_equal(peer->heard.size, 0);
     scene_await_metric(METRIC_PROXY_MALFORMED, 1);
     assert_int_equal(metric_get(scene.metrics, METRIC_CONNECTIONS), 0);
-    peer = scene_enter(1); /* a look whether somebody listens is none */
+    peer = scene_enter(1); /* a connection that is closed at once, like a health check */
     peer_close(peer);
     scene_await_metric(METRIC_CONNECTIONS, 0);
     assert_int_equal(metric_get(scene.metrics, METRIC_PROXY_MALFORMED), 1);
@@ -149,7 +149,7 @@ static void test_a_gate_has_bounds(void **state)
     assert_int_equal(metric_get(scene.metrics, METRIC_HANDSHAKES_DROPPED), 1);
     TURN_UNTIL(second->was_ended || second->was_reset);
     assert_int_equal(metric_get(scene.metrics, METRIC_PROXY_LATE), 1);
-    scene_enter(2); /* is there when the server closes */
+    scene_enter(2); /* is connected when the server closes */
 }
 
 static void test_a_header_names_the_client_of_each_request(void **state)

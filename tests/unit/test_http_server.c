@@ -1,5 +1,5 @@
-/* test_http_server.c - requests and their answers, in whatever pieces they come, and what ends it.
- */
+/* test_http_server.c - requests and their answers, however they are split, and what closes a
+ * connection. */
 #include <string.h>
 #include <unistd.h>
 
@@ -68,10 +68,10 @@ static void test_requests_may_be_cut_anywhere(void **state)
         buffer_done(&scene.taken_heard);
     }
     assert_int_equal(metric_get(scene.metrics, METRIC_CONNECTIONS),
-                     sizeof(requests) - 2); /* ours now */
+                     sizeof(requests) - 2); /* now in our hands */
 }
 
-/* They are answered in order, and others in between. */
+/* They are answered in order, interleaved with other connections. */
 static void test_many_requests_may_be_sent_ahead(void **state)
 {
     struct buffer expected = BUFFER_INIT;
@@ -95,7 +95,7 @@ static void test_many_requests_may_be_sent_ahead(void **state)
     while (scene.handled < 501) {
         before = scene.handled;
         scene_turn();
-        assert_true(scene.handled - before <= 64 + 1); /* what was put off, and what came in */
+        assert_true(scene.handled - before <= 64 + 1); /* those put off, and the new one */
         if (scene.handled >= 400)
             assert_string_equal(scene_summary(other, NULL), "200 /other");
     }
@@ -214,7 +214,7 @@ static void test_what_is_refused_is_answered(void **state)
     }
     memset(too_long, 'x', MAX_HEAD + 1);
     too_long[MAX_HEAD + 1] = '\0';
-    expect_refused(too_long, "431 headers_too_large"); /* its end is not waited for */
+    expect_refused(too_long, "431 headers_too_large"); /* it does not wait for the end */
 }
 
 static void test_a_refusal_by_the_handler_keeps_the_connection(void **state)
@@ -251,7 +251,7 @@ static void test_who_talks_on_for_ever_is_cut_off(void **state)
     assert_int_equal(metric_get(scene.metrics, METRIC_LINGERING_DROPPED), 0);
 }
 
-/* --- answers that come later --- */
+/* --- delayed answers --- */
 
 static void test_an_answer_may_come_later(void **state)
 {
@@ -328,7 +328,7 @@ static void test_what_is_taken_over_begins_behind_the_answers(void **state)
     TURN_UNTIL(scene.taken_heard.size == 26);
     scene_turn_often();
     assert_true(list_is_empty(&scene.server->connections));
-    assert_int_equal(metric_get(scene.metrics, METRIC_CONNECTIONS), 1); /* until it is taken off */
+    assert_int_equal(metric_get(scene.metrics, METRIC_CONNECTIONS), 1); /* until it is taken over */
     peer_end(peer);
     TURN_UNTIL(scene.taken_is_closed);
 }
@@ -400,8 +400,8 @@ static void test_one_that_has_just_come_counts_for_a_moment(void **state)
     scene_enter(0);
     http_server_drain(scene.server, false);
     assert_true(http_server_is_busy(scene.server));
-    TURN_UNTIL(!http_server_is_busy(scene.server)); /* its first request does not come */
-    scene_say(&scene.peers[0], GET("/a"));          /* or late */
+    TURN_UNTIL(!http_server_is_busy(scene.server)); /* its first request does not arrive */
+    scene_say(&scene.peers[0], GET("/a"));          /* or arrives late */
     scene_expect_end(&scene.peers[0], "200 /a");
 }
 
@@ -448,7 +448,7 @@ static void test_it_may_be_closed_at_any_time(void **state)
     assert_true(list_is_empty(&scene.server->connections));
 }
 
-/* Whatever is done for one that is put off, it may be closed in between. */
+/* Whatever is done for a delayed one, it may be closed meanwhile. */
 static void test_one_that_is_put_off_may_be_closed(void **state)
 {
     struct peer *peer = scene_enter(0);

@@ -1,5 +1,5 @@
-/* test_http_server_bounds.c - peers that are slow, too many or do not read, and too little memory.
- */
+/* test_http_server_bounds.c - peers that are slow, too many or do not read, and failing
+ * allocations. */
 #include <string.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@ static void test_who_takes_too_long_is_told_and_who_says_nothing_is_not(void **s
     scene_expect_hung_up(scene_enter(0));
     scene_say(scene_enter(1), "GET / HTTP/1.1\r\n");
     TURN_UNTIL(scene.peers[1].was_ended || scene.peers[1].was_reset);
-    if (scene.peers[1].heard.size > 0) /* unless it came too late, being slow to begin */
+    if (scene.peers[1].heard.size > 0) /* unless it was slow to connect */
         scene_expect_end(&scene.peers[1], "408 request_timeout");
 }
 
@@ -68,7 +68,7 @@ static void test_who_reads_slowly_goes_on_and_who_does_not_read_is_cut_off(void 
     peer->reads_most = 20000;
     TURN_UNTIL(connection->wire.held.size < held);
     peer->reads_most = 0;
-    connection->waiter.deadline.due_ms = 0; /* its time is up */
+    connection->waiter.deadline.due_ms = 0; /* its time has expired */
     scene.server->waiting.lists[HTTP_WAIT_SENDING].wait_ms = SHORT_MS;
     uv_timer_start(scene.server->waiting.timer, scene.server->waiting.timer->timer_cb, 0, 0);
     scene_turn();
@@ -92,7 +92,7 @@ static void test_only_so_many_may_be_pending(void **state)
     scene_expect_hung_up(&scene.peers[0]);
     assert_int_equal(metric_get(scene.metrics, METRIC_HANDSHAKES_DROPPED), 1);
     assert_int_equal(metric_get(scene.metrics, METRIC_HANDSHAKES_PENDING), 2);
-    scene_say(&scene.peers[2], GET("/a")); /* then it is idle, and does not count */
+    scene_say(&scene.peers[2], GET("/a")); /* afterwards it is idle, and does not count */
     scene_expect(&scene.peers[2], "200 /a");
     scene_enter(3);
     scene_turn_often();
@@ -142,7 +142,7 @@ static void test_the_slowest_large_body_gives_way(void **state)
     struct peer *slow = scene_enter(0), *quick;
 
     (void)state;
-    scene.server->bodies.max_bytes = 4 * 100000; /* a quarter is for us */
+    scene.server->bodies.max_bytes = 4 * 100000; /* a quarter is for these tests */
     scene_say(slow, POST("200000", "") "abc");
     scene_await_stage(scene_newest(), HTTP_STAGE_BODY);
     TURN_UNTIL(scene.server->bodies.bytes == 3);
@@ -153,7 +153,7 @@ static void test_the_slowest_large_body_gives_way(void **state)
     scene_expect_end(slow, "503 busy");
     TURN_UNTIL(scene.server->bodies.bytes == 100000);
     peer_say(quick, sl_slice(scene.large, 100000));
-    scene_expect_end(quick, "503 busy"); /* nobody else is left */
+    scene_expect_end(quick, "503 busy"); /* there is nobody else */
     assert_int_equal(scene.server->bodies.bytes, 0);
 }
 
@@ -184,7 +184,7 @@ static void test_large_answers_reach_a_slow_reader(void **state)
     assert_true(most <= OUTPUT_MAX + LARGE + 1000);
 }
 
-/* However many requests it sends. */
+/* However many requests the peer sends. */
 static void test_who_does_not_read_its_answers_is_not_asked_for_more(void **state)
 {
     struct peer *peer = scene_enter_slowly(0);
@@ -214,7 +214,7 @@ static void test_a_last_answer_is_sent_before_the_end(void **state)
     scene_expect_end(peer, "200 large");
 }
 
-/* --- memory --- */
+/* --- failing allocations --- */
 
 static void test_out_of_memory_there_is_no_server(void **state)
 {
@@ -228,7 +228,8 @@ static void test_out_of_memory_there_is_no_server(void **state)
     }
 }
 
-/* One peer's requests of all kinds, with memory for n allocations. True: it was enough. */
+/* Sends requests of all kinds from one peer, with memory for n allocations. True: that was
+ * enough. */
 static bool ask_with_memory_for(uint64_t n)
 {
     static const char requests[] = GET("/a") "GET /b HTTP/1.1\r\n";
@@ -270,7 +271,7 @@ static void test_out_of_memory_a_connection_ends(void **state)
     assert_true(n > 5);
 }
 
-/* What follows an answer that was lost must not be taken for it. */
+/* What follows a lost answer must not be taken for it. */
 static void test_out_of_memory_nothing_follows_what_is_missing(void **state)
 {
     struct peer *peer = &scene.peers[0];

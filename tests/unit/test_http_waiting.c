@@ -14,7 +14,7 @@ static struct metrics *metrics;
 static struct http_waiting waiting;
 static struct http_waiter waiters[WAITERS];
 
-/* What has happened: a letter for what ended, and which waiter it was. */
+/* What has happened: a letter for what expired, and the number of the waiter. */
 static char story[64];
 
 static size_t index_of(const struct http_waiter *waiter)
@@ -77,7 +77,7 @@ static void end(void)
     for (size_t i = 0; i < WAITERS; i++)
         http_wait(&waiting, &waiters[i], HTTP_WAIT_NONE);
     http_waiting_done(&waiting);
-    http_waiting_done(&waiting); /* once is enough, twice does no harm */
+    http_waiting_done(&waiting); /* calling it twice is harmless */
     patience_done(&patience);
     metrics_board_free(board);
 }
@@ -136,7 +136,7 @@ static void test_waiting_for_the_same_changes_nothing(void **state)
     http_wait(&waiting, &waiters[0], HTTP_WAIT_PENDING);
     assert_int_equal(waiters[0].deadline.due_ms, due_ms);
     http_wait(&waiting, &waiters[2], HTTP_WAIT_PENDING);
-    assert_string_equal(story, "-0"); /* it is the oldest still */
+    assert_string_equal(story, "-0"); /* it is still the oldest */
     end();
 }
 
@@ -168,7 +168,7 @@ static void test_who_waits_for_nothing_is_not_told(void **state)
     end();
 }
 
-/* The timer fires for the one that has gone, and must be set anew for the other. */
+/* The timer fires for one that has left, and must be set again for the other. */
 static void test_one_timer_serves_all(void **state)
 {
     (void)state;
@@ -181,13 +181,14 @@ static void test_one_timer_serves_all(void **state)
     assert_string_equal(story, "I1");
     assert_false(uv_is_active((uv_handle_t *)waiting.timer));
     http_wait(&waiting, &waiters[1], HTTP_WAIT_IDLE);
-    http_wait(&waiting, &waiters[0], HTTP_WAIT_PENDING); /* due before what the timer is set for */
+    http_wait(&waiting, &waiters[0],
+              HTTP_WAIT_PENDING); /* due before the time for which the timer is set */
     RUN_UNTIL(&patience, strlen(story) == 6);
     assert_string_equal(story, "I1P0I1");
     end();
 }
 
-/* The owner may let it wait again, or another one cease, when it is told. */
+/* The callback of an owner may start waiting again, or end the wait of another one. */
 static void on_overdue_again(struct http_waiter *waiter, enum http_wait wait)
 {
     on_overdue(waiter, wait);

@@ -1,5 +1,5 @@
-/* test_id_order.c - arrivals and rounds, as scripted, and as random histories of several shards
- * have them. Ids are small numbers here, and times seldom matter. */
+/* test_id_order.c - events and rounds in scripted and in random orders, over several shards. Ids
+ * are small numbers here, and times rarely matter. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,11 +15,11 @@ enum { WAIT_MS = 1000 };
 
 static struct metrics_board *board;
 static struct metrics *metrics;
-static struct buffer told; /* what was called back, a word each */
+static struct buffer told; /* the callbacks, a word each */
 static struct id_order *order;
 static uint64_t now_us = 1;
 
-/* ---- what is told ---- */
+/* ---- callbacks ---- */
 
 static void on_pass(void *context, const struct order_item *item)
 {
@@ -72,7 +72,7 @@ static void expect_told(const char *expected)
     buffer_clear(&told);
 }
 
-/* ---- what comes ---- */
+/* ---- input ---- */
 
 static void begin_with(uint32_t shards, uint64_t wait_ms, size_t max_held_bytes)
 {
@@ -135,7 +135,7 @@ static void pass_ms(uint64_t ms)
     now_us += ms * 1000;
 }
 
-/* While rounds come that change nothing. */
+/* While rounds complete that change nothing. */
 static void wait_ms(uint64_t ms, uint64_t id, uint64_t complete)
 {
     end_round(id, complete);
@@ -257,7 +257,7 @@ static void test_refused_and_lost_events_and_gaps_have_their_place(void **state)
     expect_told("miss:5 gap:7 pass:6 <=9 ");
 }
 
-/* Whoever has 8 has been told. */
+/* A client that has 8 has been told about the gap. */
 static void test_a_gap_comes_before_what_lies_in_it_of_the_others(void **state)
 {
     (void)state;
@@ -281,7 +281,7 @@ static void test_a_shard_of_which_something_is_missing_holds_the_others(void **s
     expect_told("4 <=4 5 <=8 ");
 }
 
-/* ---- behind ---- */
+/* ---- shards that are behind ---- */
 
 static void test_a_silent_shard_is_left_behind_and_becomes_whole(void **state)
 {
@@ -334,7 +334,7 @@ static void test_each_node_has_rounds_of_its_own(void **state)
     take(0, 9, 5);
     end_round(8, 2);
     expect_told("<=8 ");
-    for (uint64_t id = 10; id < 20; id++) { /* one is always the last, and goes on */
+    for (uint64_t id = 10; id < 20; id++) { /* one shard is always the last, and continues */
         pass_ms(250);
         end_round(id, BUT(1));
         end_round(id - 2, 2);
@@ -401,7 +401,7 @@ static void test_a_shard_that_moves_is_not_left_behind(void **state)
     expect_told("1 <=1 2 <=2 3 <=3 4 <=4 5 <=5 6 <=6 7 <=7 8 <=8 ");
 }
 
-/* Nothing has been asked for a day: that is not the shard's silence. */
+/* There was no request for a day: that does not count as the shard's silence. */
 static void test_waiting_begins_when_somebody_waits(void **state)
 {
     (void)state;
@@ -415,7 +415,8 @@ static void test_waiting_begins_when_somebody_waits(void **state)
     expect_told("9 <=9 ");
 }
 
-/* It has stopped, or the wire was cut: there was nothing that others could have had. */
+/* Redis stopped, or the connection was interrupted: there was nothing that other gateways could
+ * have received. */
 static void test_while_redis_is_silent_nobody_is_left_behind(void **state)
 {
     (void)state;
@@ -447,7 +448,7 @@ static void test_a_second_look_at_a_round_leaves_nobody_behind(void **state)
     expect_told("9 <=9 ");
 }
 
-/* Its clock was ahead, and is right again. */
+/* Its clock was ahead, and is correct again. */
 static void test_an_id_ahead_of_the_clock_does_not_wait_for_it(void **state)
 {
     (void)state;
@@ -464,13 +465,13 @@ static void test_an_id_ahead_of_the_clock_does_not_wait_for_it(void **state)
     expect_told("<=11 behind(0,11,wait) behind(2,11,wait) 900 <=900 ");
     take(2, 12, 10);
     take(1, 901, 900);
-    take(0, 902, 0); /* the shards' clocks were brought together */
+    take(0, 902, 0); /* the shards' clocks were aligned */
     expect_told("12! low(2,12) 901 <=901 whole(0) ");
     end_round(13, ALL);
     expect_told("low(2,13) ");
 }
 
-/* However much there always is that waits for the next round. */
+/* However many events always wait for the next round. */
 static void test_steady_traffic_leaves_nobody_behind(void **state)
 {
     (void)state;
@@ -539,7 +540,7 @@ static void test_an_id_below_the_watermark_is_late(void **state)
     take(1, 2, 0);
     end_round(100, ALL);
     expect_told("2 <=100 ");
-    take(1, 50, 2); /* the clock has stepped back */
+    take(1, 50, 2);                                  /* the clock was set back */
     expect_told("behind(1,49,late) 50! low(1,50) "); /* and not from 2 on */
     take(0, 101, 0);
     end_round(60, ALL);
@@ -552,7 +553,7 @@ static void test_an_id_below_the_watermark_is_late(void **state)
     expect_told("whole(1) 102 <=103 ");
 }
 
-/* It lies below what is known of its shard, but nothing behind it has been handed on. */
+/* It is below what is known of its shard, but nothing after it has passed. */
 static void test_a_step_back_above_the_watermark_is_put_in_order(void **state)
 {
     (void)state;
@@ -607,7 +608,7 @@ static void test_what_is_held_before_a_rewind_is_waited_for_no_longer_than_anyth
     expect_told("behind(0,95,wait) 100 low(1,100) gap:100 low(1,90) 94! low(1,94) <=111 ");
 }
 
-/* ---- memory ---- */
+/* ---- failing allocations ---- */
 
 static void test_without_memory_for_waiting_an_event_is_missed(void **state)
 {
@@ -637,11 +638,11 @@ struct fact {
 };
 
 struct world {
-    uint64_t clock_ms; /* of Redis */
+    uint64_t clock_ms; /* the clock of Redis */
     uint64_t last[SHARDS], minted[SHARDS];
     struct fact facts[EVENTS_MAX]; /* in the order in which they were published */
-    size_t count, heard, told;     /* `heard`: by who is not missing a shard */
-    bool is_missing[SHARDS];       /* its facts are held up, from `missed` on */
+    size_t count, heard, told;     /* `heard`: by the gateway, which may lack some of a shard */
+    bool is_missing[SHARDS];       /* its facts are delayed, from `missed` on */
     struct fact missed[SHARDS][EVENTS_MAX];
     size_t missed_count[SHARDS];
     uint64_t watermark, low[SHARDS];
@@ -672,7 +673,7 @@ static void world_pass(void *context, const struct order_item *item)
     world.told_late += item->event->is_late;
 }
 
-/* Without steps of the clock nothing that was published is missing below what is claimed. */
+/* As long as no clock is set back, nothing that was published is missing below what is claimed. */
 static void check_claims(void)
 {
     for (size_t i = 0; i < world.count && !world.steps; i++) {
@@ -722,7 +723,7 @@ static const struct id_order_callbacks world_callbacks = {.pass = world_pass,
                                                           .low = world_low,
                                                           .whole = world_whole};
 
-/* As the scripts mint: from the clock, and above the last of the shard. */
+/* Mints like the scripts do: from the clock, and above the last id of the shard. */
 static void publish(uint32_t shard)
 {
     uint64_t id = world.clock_ms * 4096 + shard * 64;
@@ -751,7 +752,7 @@ static void repair(uint32_t shard)
     world.missed_count[shard] = 0;
 }
 
-/* At the pong of the node of `shards` everything that it published before TIME has been heard. */
+/* When the node of `shards` answers PING, everything that it published before TIME has arrived. */
 static void end_round_of_node(uint64_t id, uint64_t shards)
 {
     uint64_t complete = 0;
@@ -778,7 +779,7 @@ static void random_round_of_node(uint64_t shards)
     end_round_of_node(id, shards);
 }
 
-/* Of one node that has all shards, or of two, one after the other. */
+/* A round of one node that has all shards, or of two nodes, one after the other. */
 static void random_round(void)
 {
     uint64_t shards = draw(2) ? ALL : draw(1 << SHARDS);

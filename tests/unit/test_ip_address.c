@@ -9,7 +9,7 @@
 static void test_addresses_are_read_and_printed(void **state)
 {
     static const struct {
-        const char *text, *printed; /* NULL: it is none */
+        const char *text, *printed; /* NULL: invalid */
     } cases[] = {
         {"192.0.2.1", "192.0.2.1"},
         {"0.0.0.0", "0.0.0.0"},
@@ -95,7 +95,7 @@ static void test_networks_hold_what_has_their_prefix(void **state)
     assert_false(holds("192.0.2.1", "192.0.2.2"));
     assert_true(holds("192.0.2.1", "::ffff:192.0.2.1"));
     assert_true(holds("0.0.0.0/0", "203.0.113.7"));
-    assert_false(holds("0.0.0.0/0", "2001:db8::1")); /* of the other family */
+    assert_false(holds("0.0.0.0/0", "2001:db8::1")); /* other address family */
     assert_true(holds("2001:db8::/33", "2001:db8:7fff::1"));
     assert_false(holds("2001:db8::/33", "2001:db8:8000::1"));
     assert_true(holds("192.0.2.0/24 ,\t2001:db8::/32", "2001:db8::1"));

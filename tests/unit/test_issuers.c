@@ -214,7 +214,7 @@ static void test_a_key_of_one_issuer_never_serves_another(void **state)
                            key_b, &token),
                      TOKEN_OK);
     assert_string_equal(token.issuer, "https://b");
-    /* of nobody: two keys are called k, and neither is asked */
+    /* no issuer: two keys are called k, and neither is tried */
     assert_int_equal(check(policy, "{\"aud\":\"sluice\",\"exp\":1800003600}", key_a, &token),
                      TOKEN_UNKNOWN_KEY);
     assert_int_equal(check(policy,
@@ -290,7 +290,7 @@ static void test_issuer_of_the_options_stands_beside_them(void **state)
                                                                       .issuers_file = file},
                                       &policy, &failure),
                      0);
-    /* whoever names nobody, or somebody else, is looked up among the keys of the options */
+    /* a token without an issuer, or with an unknown one, is checked with the keys of the options */
     assert_int_equal(check(policy, "{\"exp\":1800003600}", key_b, &token), TOKEN_OK);
     assert_string_equal(token.issuer, "");
     assert_int_equal(check(policy, "{\"iss\":\"https://x\",\"exp\":1800003600}", key_b, &token),
@@ -407,7 +407,7 @@ static void test_changed_set_is_taken_and_a_bad_one_is_not(void **state)
     write_file("a.json", "{\"keys\":[]}");
     assert_int_equal(key_set_file_reread(file, &failure), -EINVAL);
     assert_non_null(strstr(failure.text, "a.json': the set is empty"));
-    assert_int_equal(key_set_file_reread(file, &failure), 0); /* told already */
+    assert_int_equal(key_set_file_reread(file, &failure), 0); /* reported already */
     token_policy_forget(policy);
     assert_int_equal(check(policy, CLAIMS(), key_a, &token), TOKEN_OK);
     write_set("a.json", key_b);
@@ -441,7 +441,7 @@ static void test_sets_without_an_audience_are_warned_of(void **state)
     token_policy_free(policy);
 }
 
-/* A worker that is started again, while a set is bad, serves whoever it can. */
+/* A worker that is restarted while a set is invalid starts without it. */
 static void test_bad_set_may_be_allowed(void **state)
 {
     const char *sets[] = {write_file("bad.json", "{"), write_set("good.json", key_a)};
@@ -465,7 +465,7 @@ static void note_issuer(void *context, const char *issuer)
     *(const char **)context = issuer;
 }
 
-/* What somebody else fetches need not be there yet. */
+/* A set that another process fetches need not exist yet. */
 static void test_fetched_set_may_come_later(void **state)
 {
     struct key_sources sources = {0};

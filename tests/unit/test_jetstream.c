@@ -1,4 +1,4 @@
-/* What Jetstream's clients are told, and what they ask for: names, times, commits, parameters. */
+/* Jetstream's messages and parameters: names, times, commits. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -55,7 +55,7 @@ static void test_logins_are_handles(void **state)
         {"A-B.Example", "a-b.example"},
         {"_ada", "handle.invalid"},
         {"ada_", "handle.invalid"},
-        {"a-b", "handle.invalid"}, /* would be that of a_b */
+        {"a-b", "handle.invalid"}, /* would be the same as a_b */
         {"Zo\xc3\xab", "handle.invalid"},
         {"a..b", "handle.invalid"},
         {"a.", "handle.invalid"},
@@ -118,7 +118,7 @@ static void expect_tid(uint64_t id, const char *expected)
     assert_string_equal(tid, expected);
 }
 
-/* https://atproto.com/specs/tid, computed by it in Python. */
+/* https://atproto.com/specs/tid, as computed by a Python implementation of it. */
 static void test_tids(void **state)
 {
     (void)state;
@@ -144,8 +144,8 @@ static uint64_t id_of(uint64_t ms, uint32_t shard, uint32_t number)
     return ms * SL_ID_PER_MS + shard * SL_ID_PER_SHARD + number;
 }
 
-/* Of all ids of three milliseconds, in their order: whoever comes back with the cursor of one gets
- * none that is at or below it, if that is the only one with this cursor; and none above is lost. */
+/* For all ids of three milliseconds, in order: a client that resumes from the cursor of one gets
+ * none at or below it, if no other id has this cursor; and none above is lost. */
 static void check_cursors(uint32_t shards)
 {
     uint32_t exact = shards <= 15 ? SL_ID_PER_SHARD : 1000 / shards - 1;
@@ -181,7 +181,7 @@ static void test_a_cursor_may_be_any_time(void **state)
     assert_int_equal(jetstream_id_at(0, 1), 0);
     assert_int_equal(jetstream_id_at(SL_ID_EPOCH_MS * 1000 - 1, 8), 0);
     assert_int_equal(jetstream_id_at(INT64_MAX, 64), SL_ID_MAX);
-    /* Behind all that the shard has in this millisecond. */
+    /* After everything that the shard has in this millisecond. */
     assert_int_equal(jetstream_id_at(sl_id_time_ms(BASE) * 1000 + 999, 1), BASE + 63);
     for (uint32_t shards = 1; shards <= SL_SHARDS_MAX; shards++) {
         for (uint64_t us = sl_id_time_ms(BASE) * 1000, last = 0, i = 0; i < 2000; i++) {
@@ -209,7 +209,7 @@ static json_t *render(struct event *event, uint64_t options)
     return json;
 }
 
-/* Ends both. `expected` has ' for ". */
+/* Frees both. `expected` has ' instead of ". */
 static void expect(struct event *event, const char *expected)
 {
     struct buffer text = BUFFER_INIT, bytes = BUFFER_INIT;
@@ -299,7 +299,7 @@ static void test_references_are_uris(void **state)
                      "'collection':'app.bsky.feed.repost','record':{'$type':"
                      "'app.bsky.feed.repost','createdAt':'2026-11-21T01:02:03.456Z',"
                      "'subject':@}");
-    /* Of what is not public it is not said whose it is. */
+    /* The author of a post that is not public is not revealed. */
     expect_reference(POST("\"text\":\"no\",\"reply_to\":{\"post\":\"114677036740608\"}"),
                      "'collection':'app.bsky.feed.post','record':{'$type':'app.bsky.feed.post',"
                      "'createdAt':'2026-11-21T01:02:03.456Z','text':'no'}");
@@ -329,7 +329,7 @@ static void test_what_is_deleted_has_its_names(void **state)
     "{\"id\":\"114677036875776\",\"type\":\"user\",\"user\":{\"id\":\"42\",\"login\":"             \
     "\"Ada\",\"name\":\"A\"}" members "}"
 
-/* NULL: it is not said. Whatever the collections are. */
+/* NULL: not sent. In any collections. */
 static void expect_user(const char *members, const char *identity, const char *account)
 {
     const char *const wanted[] = {identity, account};
@@ -378,7 +378,7 @@ static void test_a_new_user_is_an_identity_and_an_account(void **state)
     expect_user(",\"change\":\"created\"", first, account);
     expect_user(",\"change\":\"updated\",\"members\":[\"name\",\"login\"]", identity, NULL);
     expect_user(",\"change\":\"updated\",\"members\":[\"name\",\"bio\",7]", NULL, NULL);
-    expect_user("", identity, NULL); /* as another producer may say it */
+    expect_user("", identity, NULL); /* in the form of another producer */
 }
 
 static void test_only_users_are_said_twice(void **state)
@@ -393,7 +393,7 @@ static void test_only_users_are_said_twice(void **state)
     event_unref(follow);
 }
 
-/* Who is cut off between the two gets both. */
+/* A client that is disconnected between the two gets both. */
 static void test_the_first_of_two_is_not_yet_the_event(void **state)
 {
     static const uint32_t counts[] = {1, 8, 15, 64};
@@ -504,7 +504,7 @@ static void test_a_query_says_what_is_wanted(void **state)
     jetstream_wish_done(&wish);
 }
 
-/* Whom no filter can name, nobody is. */
+/* A DID that no filter can contain belongs to nobody. */
 static void test_dids_that_nobody_has_are_taken(void **state)
 {
     struct http_refusal refusal;

@@ -22,7 +22,7 @@ static const struct signer {
 
 enum { SIGNER_COUNT = sizeof(signers) / sizeof(signers[0]) };
 
-static EVP_PKEY *keys[SIGNER_COUNT]; /* of one kind: one key */
+static EVP_PKEY *keys[SIGNER_COUNT]; /* of each kind one key */
 
 static int make_keys(void **state)
 {
@@ -45,7 +45,7 @@ static int free_keys(void **state)
     return 0;
 }
 
-/* A copy that ends where the set ends, so that reading behind it is caught. */
+/* Parses a copy without a byte after it, so that reading past the end is noticed. */
 static int parse(const char *text, struct jwk_set **ret_set, struct failure *reterr)
 {
     char *copy = mem_copy(text, strlen(text));
@@ -405,7 +405,8 @@ static void test_rsa_keys_that_do_not_protect_are_refused(void **state)
     BN_rand(n, 2048, BN_RAND_TOP_ONE, BN_RAND_BOTTOM_ANY);
     BN_clear_bit(n, 0);
     expect_rsa_refused(n, 65537, "even");
-    /* what the generator of CVE-2017-15361 leaves: a power of 65537 modulo the small primes */
+    /* what the key generator of CVE-2017-15361 produces: a power of 65537 modulo the small
+     * primes */
     BN_one(product);
     for (unsigned prime = 3; prime <= 167; prime += 2) {
         bool is_prime = true;

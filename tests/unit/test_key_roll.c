@@ -91,7 +91,8 @@ static void test_a_key_that_is_fetched_is_gone_with_the_second_answer_only(void 
 {
     issuer.known_ms = 2000;
     assert_int_equal(look(*state, 2500, second), 0);
-    assert_int_equal(look(*state, 2500 + 10 * AFTER_MS, second), 0); /* the provider is away */
+    assert_int_equal(look(*state, 2500 + 10 * AFTER_MS, second),
+                     0); /* the provider is unavailable */
     assert_int_equal(issuer.wanted, 1);
     issuer.known_ms = 2000 + AFTER_MS - 1;
     assert_int_equal(look(*state, 2500 + 10 * AFTER_MS, second), 0);
@@ -112,8 +113,8 @@ static void test_a_key_that_comes_back_was_never_away(void **state)
     assert_false(is_gone(*state, key("https://a", "one", 1), &since_ms));
 }
 
-/* The old one goes as if it had had another name. Whose key's number is not known stays as long as
- * any has the name. */
+/* The old one expires as if it had another name. A key without a number stays as long as any key
+ * has its name. */
 static void test_another_key_by_the_same_name_takes_no_place(void **state)
 {
     const struct key_roll_now now = {

@@ -78,9 +78,8 @@ static void test_discovery_is_below_the_issuer(void **state)
         struct buffer url = BUFFER_INIT;
 
         key_discovery_url(issuers[i], &url);
-        assert_string_equal(
-            buffer_str(&url),
-            "https://idp.example/realms/tea/.well-known/openid-configuration");
+        assert_string_equal(buffer_str(&url),
+                            "https://idp.example/realms/tea/.well-known/openid-configuration");
         buffer_done(&url);
     }
     assert_true(key_issuer_has_discovery(SL_SLICE("https://idp.example")));
@@ -145,7 +144,7 @@ static void test_a_board_tells_who_is_wanted_and_what_is_good(void **state)
     (void)state;
     assert_int_equal(key_sources_add(&sources, "/run", "a", "https://a", NULL), 0);
     assert_int_equal(key_sources_add(&sources, "/run", "b", "https://b", NULL), 0);
-    key_board_want(board, sources.items[1].id); /* nobody fetches yet */
+    key_board_want(board, sources.items[1].id); /* nothing is fetched yet */
     key_board_begin(board, &sources);
     assert_false(key_board_is_wanted(board, 1));
     key_board_want(board, sources.items[1].id);
@@ -158,7 +157,7 @@ static void test_a_board_tells_who_is_wanted_and_what_is_good(void **state)
     assert_false(key_board_is_wanted(board, 1));
     assert_int_equal(key_board_good_ms(board, sources.items[1].id), 0);
     key_board_set_good(board, 1, 77);
-    key_board_begin(board, &sources); /* as when it was started again */
+    key_board_begin(board, &sources); /* like after a restart */
     assert_int_equal(key_board_good_ms(board, sources.items[1].id), 77);
     assert_int_equal(key_board_good_ms(board, 12345), 0);
     key_sources_done(&sources);

@@ -1,4 +1,4 @@
-/* The table of keys and its posting lists, against plain arrays. */
+/* The table of keys and its posting lists, compared with plain arrays. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -18,7 +18,7 @@ static uint64_t key_of(uint64_t number)
 static void test_keys_are_found_until_they_are_removed(void **state)
 {
     struct random random = {1};
-    uint64_t *values = calloc(KEYS, sizeof(*values)); /* 0: not there */
+    uint64_t *values = calloc(KEYS, sizeof(*values)); /* 0: not present */
     struct sl_key_table table;
 
     (void)state;
@@ -26,7 +26,8 @@ static void test_keys_are_found_until_they_are_removed(void **state)
     for (uint64_t round = 1; round <= 20 * KEYS; round++) {
         uint32_t number = random_below(&random, KEYS);
         struct sl_key_slot *slot = sl_key_table_find(&table, key_of(number));
-        bool growing = round / KEYS % 4 != 3; /* every fourth time more go than come */
+        bool growing =
+            round / KEYS % 4 != 3; /* every fourth round removes more keys than it adds */
 
         assert_int_equal(slot != NULL, values[number] != 0);
         if (slot) {
@@ -103,7 +104,7 @@ static void test_table_without_memory_stays_as_it_was(void **state)
 
 enum { ENTRIES = 2000, WORDS = 50 };
 
-/* Entry i is filed once or not at all, under a word of WORDS. */
+/* Entry i is filed once or not at all, under one of WORDS words. */
 struct filing {
     bool filed;
     uint32_t word, position;

@@ -11,7 +11,7 @@
 #include "tests/support/folder.h"
 #include "tests/support/jwt.h"
 
-enum { THREADS = 4 /* of libuv's pool */, LONGER_THAN_A_REST_MS = 800, PATIENCE_MS = 10000 };
+enum { THREADS = 4 /* in libuv's pool */, LONGER_THAN_A_REST_MS = 800, PATIENCE_MS = 10000 };
 
 static char folder[] = "/tmp/sluice-test-key-watch-XXXXXX";
 static EVP_PKEY *keys[2];
@@ -21,7 +21,7 @@ static struct key_watch *watch;
 static sem_t gate;
 static uv_work_t blockers[THREADS];
 
-/* --- files of keys --- */
+/* --- key files --- */
 
 static void write_set(const char *name, unsigned count, char *path, size_t room)
 {
@@ -86,7 +86,7 @@ static void on_tick(uv_timer_t *timer)
     (void)timer;
 }
 
-/* Until the policy has so many keys, or for so long. */
+/* Until the policy has this many keys, or for at most this long. */
 static void run(uint64_t most_ms, struct token_policy *policy, unsigned count)
 {
     uv_timer_t tick;
@@ -137,7 +137,7 @@ static void test_a_file_is_read_aside(void **state)
     write_set("a.json", 2, path, sizeof(path));
     block_threads();
     run(LONGER_THAN_A_REST_MS, policy, 2);
-    assert_int_equal(keys_of(policy), 1); /* no thread has read it, and nor has the loop */
+    assert_int_equal(keys_of(policy), 1); /* it is read neither by a thread nor by the loop */
     release_threads();
     run(PATIENCE_MS, policy, 2);
     assert_int_equal(keys_of(policy), 2);
@@ -153,10 +153,10 @@ static void test_a_slow_question_of_the_past_disturbs_none_of_now(void **state)
     (void)state;
     block_threads();
     assert_int_equal(key_watch_set(watch, past), 0);
-    run(LONGER_THAN_A_REST_MS, NULL, 0); /* it is asked */
+    run(LONGER_THAN_A_REST_MS, NULL, 0); /* the provider is asked */
     assert_int_equal(key_watch_set(watch, now), 0);
     token_policy_free(past);
-    run(LONGER_THAN_A_REST_MS, NULL, 0); /* what is now is to be asked */
+    run(LONGER_THAN_A_REST_MS, NULL, 0); /* the current sources are asked */
     release_threads();
     write_set("b.json", 2, path, sizeof(path));
     run(PATIENCE_MS, now, 2);

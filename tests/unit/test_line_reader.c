@@ -8,7 +8,7 @@
 
 enum { MAX_LINE = 8 };
 
-/* A reader of a pipe that holds `text`; its writing end stays open in *ret_write. */
+/* Returns a reader of a pipe that contains `text`; its writing end stays open in *ret_write. */
 static struct line_reader *reader_of(const char *text, int *ret_read, int *ret_write)
 {
     int ends[2];

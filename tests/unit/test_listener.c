@@ -17,7 +17,7 @@ static struct listen_address address(const char *text)
     return parsed;
 }
 
-/* Says something at once: silent connections are not handed over before a second has passed. */
+/* Sends something at once: silent connections are only handed over after a second. */
 static int connect_to(uint16_t port)
 {
     struct sockaddr_in peer = {.sin_family = AF_INET, .sin_port = htons(port)};
@@ -66,7 +66,8 @@ static void test_every_socket_listens_on_one_free_port(void **state)
         assert_int_equal(ntohs(own.sin_port), port);
         waiting[i] = (struct pollfd){.fd = sockets[i], .events = POLLIN};
     }
-    /* The kernel chooses a socket by the peer's port: no connection may end up with none. */
+    /* The kernel chooses a socket by the peer's port: each connection must reach one that
+     * accepts. */
     for (int i = 0; i < 64; i++) {
         int client = connect_to(port);
 
@@ -170,7 +171,7 @@ static void test_more_sockets_join_those_that_listen(void **state)
     (void)state;
     assert_int_equal(listener_open(&any, 1, sockets, &port, NULL), 0);
     assert_int_equal(listener_add(sockets, 1, 3), 0);
-    for (int i = 0; i < 64; i++) { /* bound only, they are given nothing */
+    for (int i = 0; i < 64; i++) { /* sockets that are only bound get no connections */
         clients[i] = connect_to(port);
         assert_true(clients[i] >= 0);
     }

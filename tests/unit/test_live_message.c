@@ -9,7 +9,7 @@
 
 static int read_message(const char *channel, const char *payload, struct live_message *ret_message)
 {
-    char *copy = mem_copy(payload, strlen(payload)); /* reading behind it is caught */
+    char *copy = mem_copy(payload, strlen(payload)); /* reading past the end is noticed */
     int r = live_message_read(sl_slice_str(channel), sl_slice(copy, strlen(payload)), ret_message);
 
     if (r == 0 && ret_message->body.size > 0)

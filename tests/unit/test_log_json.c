@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 
-/* In a room that is not a byte larger than promised, for asan to watch. */
+/* Uses a buffer that is exactly as large as promised, so that asan notices an overflow. */
 static void expect(struct sl_slice line, const char *json)
 {
     char *room = mem_alloc(LOG_JSON_SIZE(line.size));

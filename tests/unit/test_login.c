@@ -97,7 +97,7 @@ static void test_longest_login_fits_and_one_more_byte_does_not(void **state)
     assert_refused(sl_slice_str(grows), "longer than 64 bytes when folded");
 }
 
-/* The filter @login and the uniqueness of logins must mean the same users. */
+/* The filter @login and the uniqueness of logins must refer to the same users. */
 static void test_folding_is_the_normal_form_of_filters(void **state)
 {
     uint32_t random = 1;

@@ -1,4 +1,4 @@
-/* What the gateway hears from its sentinels. */
+/* What the gateway learns from its sentinels. */
 #include <stdio.h>
 #include <string.h>
 
@@ -80,7 +80,7 @@ static uint64_t heard(void)
     return metric_get(metrics_slot(board, 0), METRIC_SENTINELS_HEARD);
 }
 
-/* Both have answered. */
+/* Waits until both have answered. */
 static void start(void)
 {
     watch = make_watch();
@@ -123,7 +123,7 @@ static void test_sentinel_that_is_lost_is_tried_again(void **state)
     run_until(told.named == 3);
     assert_int_equal(told.master.port, 6380);
     assert_int_equal(heard(), 2);
-    fake_sentinel_tell(&fakes[1], "blue gone"); /* as good as nonsense */
+    fake_sentinel_tell(&fakes[1], "blue gone"); /* malformed */
     run_until(fake_sentinel_accept(&fakes[1], false));
     assert_int_equal(told.news, 0);
 }
@@ -143,7 +143,7 @@ static void test_sentinels_are_logged_in_to(void **state)
     fake_sentinel_say(&fakes[0], "+OK\r\n");
     fake_sentinel_name(&fakes[0], "10.0.0.1", 6379);
     run_until(told.named == 1);
-    uv_run(&patience.loop, UV_RUN_NOWAIT); /* the answer was there before the question had left */
+    uv_run(&patience.loop, UV_RUN_NOWAIT); /* the answer arrived before the question was sent */
     fake_sentinel_read(&fakes[0], said, sizeof(said));
     said[strlen(expected)] = '\0';
     assert_string_equal(said, expected);
@@ -167,7 +167,7 @@ static void test_out_of_memory_leaves_nothing_behind(void **state)
         mem_fail_after(n);
         watch = make_watch();
         mem_fail_never();
-        uv_run(&patience.loop, UV_RUN_NOWAIT); /* handles close */
+        uv_run(&patience.loop, UV_RUN_NOWAIT); /* closes handles */
     }
 }
 

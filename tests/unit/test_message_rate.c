@@ -1,7 +1,7 @@
 #include "gateway/intake/message_rate.h"
 #include "tests/support/cmocka_all.h"
 
-/* So many turns of a millisecond. Whether it is busy then. */
+/* Runs this many turns of one millisecond. Returns whether it is busy afterwards. */
 static bool go_on(struct message_rate *rate, unsigned turns, uint64_t count, uint64_t *now_ms)
 {
     bool is_busy = false;
@@ -22,7 +22,7 @@ static void test_it_is_busy_from_so_many_messages_a_second_on(void **state)
     assert_false(go_on(&rate, 200, MESSAGE_RATE_BUSY / 1000 - 1, &now_ms));
 }
 
-/* One turn that brings many after a long silence is no rate. */
+/* One turn with many messages after a long silence is not a rate. */
 static void test_a_burst_alone_is_not_busy(void **state)
 {
     struct message_rate rate = {0};

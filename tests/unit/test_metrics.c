@@ -12,7 +12,7 @@
 #include "gateway/metrics/metrics.h"
 #include "tests/support/cmocka_all.h"
 
-/* Whether `line` is one of the lines of what the board prints. */
+/* Whether the board prints a line equal to `line`. */
 static bool prints(const struct metrics_board *board, const char *line)
 {
     struct buffer text = BUFFER_INIT;

@@ -1,4 +1,4 @@
-/* Every form of `since`, and what is said of those that are none. */
+/* Every form of `since`, and the messages for invalid ones. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -60,7 +60,7 @@ static void test_what_is_none_is_told_what_would_be(void **state)
     static const char forms[] = "neither an event id nor a time: as in -1h, 2026-11-22, "
                                 "2026-11-22T10:00:00Z (in a URL + is %2B) or Unix seconds";
     static const struct {
-        const char *text, *message; /* NULL: forms */
+        const char *text, *message; /* NULL: the list of forms */
     } cases[] = {
         {"", NULL},
         {"-", NULL},

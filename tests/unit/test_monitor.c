@@ -1,4 +1,4 @@
-/* Limits, incidents, samples: by a given clock. */
+/* Limits, incidents and samples, with a simulated clock. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static struct metrics_board *board;
 static struct slow_board *slow;
 static struct history *history;
 static struct monitor *monitor;
-static uint64_t now_ms; /* both clocks, the wall's from START_MS */
+static uint64_t now_ms; /* both clocks; the wall clock begins at START_MS */
 
 static const struct reading_bounds bounds = {.most = {1000000, 1000000, 1000000, 100}};
 
@@ -77,7 +77,7 @@ static struct metrics *worker(unsigned i)
     return metrics_slot(board, i);
 }
 
-/* `text`: a part of it; NULL: not looked at. */
+/* `text`: a part of the message; NULL: not checked. */
 static void expect(enum verdict_level level, const char *text)
 {
     struct history_state *state = history_read(history);
@@ -105,7 +105,7 @@ static void test_all_is_well(void **state)
     (void)state;
     pass(6000);
     expect(VERDICT_OK, "All is well: 0 streams");
-    metric_add(worker(0), METRIC_EVENTS_RECEIVED, 5000); /* both hear all */
+    metric_add(worker(0), METRIC_EVENTS_RECEIVED, 5000); /* both receive all */
     metric_add(worker(1), METRIC_EVENTS_RECEIVED, 5000);
     metric_add(worker(1), METRIC_DELIVERIES, 10000);
     pass(1000);
@@ -127,7 +127,7 @@ static void test_a_silent_redis(void **state)
     metric_observe(worker(0), METRIC_HISTOGRAM_REDIS_ROUND_TRIP, 2500000, 1);
     metric_set(worker(0), METRIC_REDIS_UNANSWERED_API, 0);
     pass(500);
-    expect(VERDICT_OK, NULL); /* and its slow answer is no other trouble */
+    expect(VERDICT_OK, NULL); /* and its slow answer is not a further problem */
     metric_add(worker(0), METRIC_EVENTS_REPAIRED, 13400);
     metric_add(worker(1), METRIC_EVENTS_REPAIRED, 13400); /* the same */
     pass(3000);
@@ -168,7 +168,7 @@ static void test_slow_answers(void **state)
     pass(20000);
     metric_observe(worker(0), METRIC_HISTOGRAM_REDIS_ROUND_TRIP, 90000, 1);
     pass(1000);
-    expect(VERDICT_OK, NULL); /* one is chance */
+    expect(VERDICT_OK, NULL); /* a single one may be chance */
     metric_observe(worker(0), METRIC_HISTOGRAM_REDIS_ROUND_TRIP, 90000, 1);
     pass(1000);
     expect(VERDICT_WARNING, "up to 100 ms");
@@ -199,7 +199,7 @@ static void test_a_worker_that_dies(void **state)
     expect(VERDICT_OK, NULL);
     incident = last_incident(1);
     assert_int_equal(incident.began_ms, START_MS + 1000);
-    assert_int_equal(incident.ended_ms, START_MS + 2000); /* not when it was forgotten */
+    assert_int_equal(incident.ended_ms, START_MS + 2000); /* not when it was removed */
     assert_string_equal(incident.consequence, "3 streams lost their connections");
 }
 
@@ -243,10 +243,10 @@ static void test_streams_that_are_behind(void **state)
     set_slow(1, 6000);
     pass(500);
     expect(VERDICT_WARNING, "by 6 s");
-    set_slow(0, 3600000); /* reads what has passed, and fast */
+    set_slow(0, 3600000); /* replays the past, quickly */
     pass(500);
     expect(VERDICT_OK, NULL);
-    incident = last_incident(2); /* the other: that they began to catch up */
+    incident = last_incident(2); /* the other incident: clients began to catch up */
     assert_string_equal(incident.name, "catching_up");
 }
 
@@ -260,7 +260,7 @@ static void test_what_is_owed_grows(void **state)
         pass(5000);
     }
     expect(VERDICT_WARNING, "Clients are owed 18,000 events");
-    pass(11000); /* it stays there */
+    pass(11000); /* it stays at this level */
     expect(VERDICT_OK, NULL);
 }
 
@@ -284,7 +284,7 @@ static void test_cpu_and_memory(void **state)
     pass(500);
     expect(VERDICT_OK, NULL);
     metric_set(worker(0), METRIC_STREAMS, 50);
-    metric_set(worker(1), METRIC_STREAMS, 46); /* of all */
+    metric_set(worker(1), METRIC_STREAMS, 46); /* in all */
     pass(500);
     expect(VERDICT_CRITICAL, "There are 96 streams of 100 (max-connections)");
 }
@@ -342,7 +342,7 @@ static void test_starting_is_no_trouble_for_a_while(void **state)
     struct history_state *first;
 
     tear_down(state);
-    set_up(state); /* a look has found all ready: another board */
+    set_up(state); /* all are ready after a check: another board */
     monitor_free(monitor);
     set_workers(0);
     metric_set(worker(0), METRIC_WORKER_UP, 1);
@@ -403,7 +403,7 @@ static void test_the_past_is_bounded_and_given_from_a_time_on(void **state)
     assert_non_null(strstr(text, "has not looked for 11 s"));
     json_decref(json);
     json = print(START_MS + now_ms + 100, START_MS + now_ms);
-    assert_int_equal(size_of(json, "incidents"), 6); /* the last ones */
+    assert_int_equal(size_of(json, "incidents"), 6); /* only the last ones */
     assert_int_equal(size_of(json, "samples"), 0);
     json_decref(json);
 }
@@ -427,7 +427,7 @@ static void test_an_incident_that_changes_is_given_again(void **state)
     json_decref(json);
 }
 
-/* A second each: what it was sent then, and how far behind it was. */
+/* One pair per second: what it was sent then, and how far behind it was. */
 static struct client_progress progress_of(const uint64_t (*looks)[2], unsigned count)
 {
     struct client_progress progress = {0};
@@ -457,8 +457,8 @@ static void test_who_catches_up_is_not_late(void **state)
     assert_int_equal(progress.late_from_ms, 0);
     progress = progress_of(stuck, 5);
     assert_int_not_equal(progress.late_from_ms, 0);
-    assert_int_equal(client_progress_needs(&progress), 0); /* not known */
-    client_progress_note(&progress, 60000, 7, 9000);       /* it had all in between */
+    assert_int_equal(client_progress_needs(&progress), 0); /* unknown */
+    client_progress_note(&progress, 60000, 7, 9000);       /* meanwhile it had caught up */
     assert_int_equal(progress.late_from_ms, 0);
 }
 

@@ -13,8 +13,8 @@
 #include "tests/support/events.h"
 #include "tests/support/fake_client.h"
 
-/* --- one outbox, events that are easy to read --------------------------------------------------
- */
+/* --- an outbox, and events that are easy to read
+ * ----------------------------------------------- */
 
 static struct outbox outbox;
 static struct outbox_counts counts;
@@ -76,7 +76,7 @@ static struct event *event_json(uint64_t id, const char *json)
     return event;
 }
 
-/* Appends {"n":ID}, as a chunk "9\r\n{"n":ID}\r\n\r\n" for ids of one digit, and keeps no
+/* Appends {"n":ID}, as a chunk "9\r\n{"n":ID}\r\n\r\n" for ids of one digit, and drops its
  * reference. */
 static void append(uint64_t id)
 {
@@ -162,8 +162,8 @@ static void test_a_frame_that_is_cut_is_finished_before_the_next_one(void **stat
     assert_int_equal(counts.events, 4);
 }
 
-/* A transport that took some bytes does not promise to report the next room: it must be asked once
- * more, or the client would wait for ever. */
+/* A transport that took some bytes need not report when there is room again: it must be tried once
+ * more, or the client would wait forever. */
 static void test_a_cut_between_two_frames_does_not_leave_the_client_waiting(void **state)
 {
     (void)state;
@@ -189,13 +189,13 @@ static void test_a_slow_client_goes_on_alone_and_keeps_step_again(void **state)
     a.room = 0;
     append(1);
     outbox_flush(&outbox, 5);
-    assert_int_equal(a.client.last_sent_ms, 0); /* nothing was: a keep-alive may be due */
+    assert_int_equal(a.client.last_sent_ms, 0); /* nothing was sent: a keep-alive may be due */
     assert_int_equal(b.client.last_sent_ms, 5);
     append(2);
     outbox_flush(&outbox, 6);
     fake_client_expect(&a, "");
     fake_client_expect(&b, CHUNK(1) CHUNK(2));
-    append(3); /* not flushed: the slow one must not run ahead of the gathering */
+    append(3); /* not flushed: the slow client must not overtake the gathering */
     make_room(&a, FAKE_UNLIMITED);
     fake_client_expect(&a, CHUNK(1) CHUNK(2));
     assert_int_equal(a.sends, 2);
@@ -221,8 +221,8 @@ static void test_what_is_new_goes_out_in_several_calls_when_it_is_very_much(void
     }
     outbox_flush(&outbox, 1);
     fake_client_expect(&a, buffer_str(&expected));
-    assert_int_equal(a.sends, 4);         /* 253 pieces and no more than 256 */
-    assert_int_equal(outbox.capacity, 0); /* a burst's ring is given back */
+    assert_int_equal(a.sends, 4);         /* at least 253 pieces, and no more than 256 */
+    assert_int_equal(outbox.capacity, 0); /* the ring that grew for a burst is freed */
     buffer_done(&expected);
 }
 
@@ -242,7 +242,7 @@ static void test_http_1_0_clients_get_the_insides_of_the_chunks(void **state)
 
 /* --- members before the last brace ------------------------------------------------------------ */
 
-/* Cut at each place, the frame comes whole. */
+/* Cut at each place, the frame arrives whole. */
 static void expect_tail(const struct outbox_settings *settings, const char *frame)
 {
     struct event *event = event_json(1, "{\"n\":1}");
@@ -292,7 +292,7 @@ static void test_an_empty_tail_changes_nothing(void **state)
     event_unref(event);
 }
 
-/* --- letting go ------------------------------------------------------------------------------- */
+/* --- releasing events ------------------------------------------------------------------------- */
 
 static void test_an_event_is_let_go_of_when_the_last_client_has_passed_it(void **state)
 {
@@ -340,7 +340,7 @@ static void test_those_behind_keep_only_what_they_still_need(void **state)
     }
 }
 
-/* --- too slow, broken, evicted ---------------------------------------------------------------- */
+/* --- slow, broken and evicted clients --------------------------------------------------------- */
 
 static void test_a_client_that_is_owed_too_much_is_evicted_with_its_cursor(void **state)
 {
@@ -362,7 +362,7 @@ static void test_a_client_that_is_owed_too_much_is_evicted_with_its_cursor(void 
     outbox_flush(&outbox, 1);
     assert_int_equal(a.evictions, 1);
     assert_int_equal(a.disconnect_reason, DISCONNECT_TOO_SLOW);
-    assert_int_equal(a.disconnect_cursor.id, 2); /* cut, but held: it will have been sent */
+    assert_int_equal(a.disconnect_cursor.id, 2); /* incomplete, but held: it will have been sent */
     assert_int_equal(outbox.first, outbox.next);
     fake_client_expect(&b, CHUNK(1) CHUNK(2) CHUNK(3) CHUNK(4) CHUNK(5) CHUNK(6));
     append(7);
@@ -380,7 +380,7 @@ static void test_a_cursor_is_the_logged_event_before_what_is_owed(void **state)
     struct event *unlogged = event_json(0, "{}");
 
     (void)state;
-    newest_id = 44; /* which this outbox was not owed */
+    newest_id = 44; /* this outbox did not owe it */
     outbox_join(&outbox, &a.client);
     assert_int_equal(outbox_client_cursor(&a.client, CURSOR(44)).id, 44);
     assert_int_equal(outbox_append(&outbox, unlogged, CURSOR(newest_id), SL_SLICE_NONE, 1), 0);
@@ -427,12 +427,12 @@ static void test_what_a_client_is_owed_and_for_how_long(void **state)
         assert_int_equal(outbox_append(&outbox, event, CURSOR(newest_id), SL_SLICE_NONE, 1), 0);
         event_unref(event);
     }
-    outbox_flush(&outbox, 1); /* the second is the transport's, for it was cut */
+    outbox_flush(&outbox, 1); /* the second one is held by the transport, because it was cut */
     outbox_client_owed(&a.client, 450, &owed);
     assert_int_equal(owed.events, 2);
     assert_int_equal(owed.bytes, 2 * strlen(CHUNK(1)));
     assert_int_equal(owed.waited_ms, 150);
-    outbox_client_owed(&a.client, 290, &owed); /* clocks of a millisecond each */
+    outbox_client_owed(&a.client, 290, &owed); /* one millisecond apart */
     assert_int_equal(owed.waited_ms, 0);
     make_room(&a, FAKE_UNLIMITED);
     outbox_client_owed(&a.client, 450, &owed);
@@ -474,9 +474,9 @@ static void test_each_send_that_took_something_is_timed_once(void **state)
     append(3);
     outbox_join(&outbox, &c.client);
     append(4);
-    outbox_flush(&outbox, 1); /* to those in step; the one that is full; who has just joined */
+    outbox_flush(&outbox, 1); /* to those in step; the full one; the one that has just joined */
     assert_int_equal(timed(board), 3);
-    make_room(&b, 3); /* which only says that there is room */
+    make_room(&b, 3); /* which only reports room */
     assert_int_equal(timed(board), 4);
     make_room(&b, FAKE_UNLIMITED);
     assert_int_equal(timed(board), 5);
@@ -518,7 +518,7 @@ static void test_a_broken_client_costs_nobody_else_anything(void **state)
     assert_int_equal(a.sends + b.sends, 2);
     fake_client_expect(&c, CHUNK(2));
     assert_int_equal(outbox.first, outbox.next);
-    outbox_client_owed(&a.client, 1, &owed); /* what it was owed is gone */
+    outbox_client_owed(&a.client, 1, &owed); /* what it was owed is dropped */
     assert_int_equal(owed.events + owed.bytes + owed.waited_ms, 0);
 }
 
@@ -544,7 +544,7 @@ static void test_everyone_is_evicted_wherever_they_stand(void **state)
     fake_client_expect(&c, "");
 }
 
-/* Or a keep-alive in the same turn would tell it a cursor behind what it never got. */
+/* Otherwise a keep-alive in the same turn would send it a cursor past events that it never got. */
 static void test_an_evicted_client_is_not_served(void **state)
 {
     (void)state;
@@ -579,22 +579,22 @@ static void test_an_append_without_memory_owes_nobody_anything(void **state)
     event_unref(event);
 }
 
-/* --- anything in any order -------------------------------------------------------------------- */
+/* --- random operations ------------------------------------------------------------------------ */
 
 enum { MAX_CLIENTS = 12, MAX_PUBLISHED = 400, STEPS = 500 };
 
 struct published {
     struct event *event;
     struct buffer frame;
-    uint64_t cursor; /* of who has everything before it */
+    uint64_t cursor; /* of a client that has everything before it */
 };
 
 struct model_client {
     struct fake_client fake;
     bool is_member;
     bool was_evicted;
-    size_t at;     /* what it must receive next: a place in `published` */
-    size_t offset; /* bytes of that frame received already */
+    size_t at;     /* what it must receive next: index in `published` */
+    size_t offset; /* bytes of that frame that it has received already */
 };
 
 static struct model {
@@ -619,7 +619,7 @@ static size_t below(size_t n)
     return stable_hash(model.random++) % n;
 }
 
-/* Checks that `bytes` continue what must be received at (*at, *offset), and moves on. */
+/* Checks that `bytes` continue what must be received at (*at, *offset), and advances these. */
 static void check_bytes(struct sl_slice bytes, size_t *at, size_t *offset)
 {
     while (bytes.size > 0) {
@@ -657,8 +657,8 @@ static size_t bytes_from(size_t at)
     return bytes;
 }
 
-/* Everything received is right so far; returns the place of the first frame that has not been
- * handed over to the transport. */
+/* Checks everything received so far; returns the index of the first frame that has not been passed
+ * to the transport. */
 static size_t check_client(struct model_client *client)
 {
     size_t at, offset;
@@ -668,7 +668,7 @@ static size_t check_client(struct model_client *client)
     at = client->at;
     offset = client->offset;
     check_bytes(buffer_slice(&client->fake.held), &at, &offset);
-    EXPECT(offset == 0 || client->fake.breaks > 0); /* no frame is left cut */
+    EXPECT(offset == 0 || client->fake.breaks > 0); /* no frame stays incomplete */
     if (client->fake.evictions > 0 && !client->was_evicted) {
         client->was_evicted = true;
         EXPECT(client->fake.evictions == 1);
@@ -687,8 +687,8 @@ static void check_everyone(void)
     }
 }
 
-/* Right after a flush nobody is owed anything but those whose socket is full, nobody is owed too
- * much, and exactly what somebody is owed is kept. */
+/* After a flush only clients with a full socket are owed something, nobody is owed too much, and
+ * exactly what somebody is owed is stored. */
 static void check_after_flush(void)
 {
     size_t oldest = model.published_count;
@@ -793,7 +793,7 @@ static void step_room(struct model_client *client)
         fake_client_lives(&client->fake))
         outbox_client_writable(&client->fake.client, model.now_ms);
     else if (!client->fake.awaits_writable && below(2))
-        outbox_client_writable(&client->fake.client, model.now_ms); /* for no reason */
+        outbox_client_writable(&client->fake.client, model.now_ms); /* without need */
 }
 
 static void step_break(struct model_client *client)
@@ -829,7 +829,7 @@ static void step(void)
     check_everyone();
 }
 
-/* Every socket has room again: whoever lives has everything, and nothing is kept. */
+/* Every socket has room again: all remaining clients receive everything, and nothing is stored. */
 static void finish(void)
 {
     outbox_flush(&model.outbox, model.now_ms);

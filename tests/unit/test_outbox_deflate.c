@@ -1,7 +1,7 @@
-/* test_outbox_deflate.c - a random history of clients that come, go, fall behind, return and are
- * told something of their own, in several outboxes that share too little memory for histories. Each
- * client has an inflater of zlib's; after each flush it says what the client is owed, and no more.
- */
+/* test_outbox_deflate.c - a random history of clients that join, leave, fall behind, return and are
+ * sent messages of their own, in several outboxes that share too little memory for histories. Each
+ * client has a zlib inflater; after each flush it must have received what the client is owed, and
+ * no more. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,11 +26,11 @@ struct model_client {
     size_t outbox;
     bool is_member;
     z_stream inflater;
-    struct buffer wire;     /* what has not been decoded */
-    struct buffer said;     /* what has: a line for a WebSocket message */
-    struct buffer expected; /* up to `at`, with what was for it alone */
+    struct buffer wire;     /* not decoded yet */
+    struct buffer said;     /* decoded: one line for each WebSocket message */
+    struct buffer expected; /* up to `at`, including the client's own messages */
     uint64_t at;
-    uint64_t deflated; /* messages, chunks */
+    uint64_t deflated; /* messages or chunks */
 };
 
 struct model_outbox {
@@ -45,7 +45,7 @@ static struct model {
     struct outbox_counts counts;
     struct model_outbox outboxes[OUTBOXES];
     struct model_client clients[MAX_CLIENTS];
-    uint64_t with_history; /* times that a client was found in step with one */
+    uint64_t with_history; /* how often a client was found to be in step with one */
 } model;
 
 #define EXPECT(condition)                                                                          \
@@ -118,7 +118,7 @@ static void decode_message(struct model_client *client, bool is_deflated, struct
     buffer_append_char(&client->said, '\n');
 }
 
-/* Bytes of the frame at the beginning; 0: it is not whole. */
+/* Returns the size of the frame at the beginning; 0: incomplete. */
 static size_t decode_frame(struct model_client *client)
 {
     const unsigned char *bytes = (const unsigned char *)client->wire.data;
@@ -172,7 +172,7 @@ static void decode(struct model_client *client)
     }
 }
 
-/* --- what it is to say --- */
+/* --- what it must receive --- */
 
 static void expect_until(struct model_client *client, uint64_t position)
 {
@@ -189,9 +189,10 @@ static void check_client(struct model_client *client)
     const struct buffer *said = &client->said, *expected = &client->expected;
 
     decode(client);
-    expect_until(client, client->fake.breaks == 0 /* else it may have some of what comes next */
-                             ? client->fake.client.at
-                             : model.outboxes[client->outbox].outbox.next);
+    expect_until(client,
+                 client->fake.breaks == 0 /* otherwise it may have a part of what comes next */
+                     ? client->fake.client.at
+                     : model.outboxes[client->outbox].outbox.next);
     EXPECT(said->size <= expected->size);
     EXPECT(said->size == 0 || memcmp(said->data, expected->data, said->size) == 0);
     if (client->fake.held.size == 0 && fake_client_lives(&client->fake)) {
@@ -309,7 +310,7 @@ static void step_append(struct model_outbox *to)
     event_unref(event);
 }
 
-/* For all in gzip, when nothing waits for a flush. */
+/* For all clients with gzip, when nothing waits for a flush. */
 static void step_keep_alive(struct model_outbox *to)
 {
     struct outbox *outbox = &to->outbox;
@@ -349,7 +350,7 @@ static void write_own(struct model_client *client, struct sl_slice bytes)
         EXPECT(fake->transport->hold(fake, &piece, 1) == 0);
 }
 
-/* As stream.c says something to one client. */
+/* Sends something to one client like stream.c does. */
 static void step_say(struct model_client *client)
 {
     struct buffer block = BUFFER_INIT, frame = BUFFER_INIT;
@@ -492,10 +493,10 @@ static void test_everyone_decodes_what_it_was_owed(void **state)
         run_model(seed);
         with_history += model.with_history;
     }
-    assert_true(with_history > 1000); /* else this has tried nothing */
+    assert_true(with_history > 1000); /* otherwise this test has tried nothing */
 }
 
-/* --- single facts --- */
+/* --- single cases --- */
 
 static struct outbox outbox;
 static struct outbox_counts counts;
@@ -533,8 +534,8 @@ static void leave(struct fake_client *client)
     fake_client_done(client);
 }
 
-/* The same text each time, so that a history makes it very short. Returns how much the client got.
- */
+/* The same text each time, so that a history makes it very short. Returns how many bytes the client
+ * got. */
 static size_t flush_one(struct fake_client *client)
 {
     struct event *event = event_new_control(
@@ -565,7 +566,7 @@ static void test_who_comes_waits_for_the_reset_which_is_not_made_too_often(void 
     assert_int_equal(compressor_counts(model.compressor)->resets, 0);
     flush_one(&a);
     buffer_clear(&b.received);
-    assert_true(flush_one(&b) >= alone); /* the fifth: all begin anew */
+    assert_true(flush_one(&b) >= alone); /* the fifth: all histories start again */
     assert_int_equal(compressor_counts(model.compressor)->resets, 1);
     assert_int_equal(b.client.state, CLIENT_IN_STEP);
     assert_true(flush_one(&b) < alone / 2);
@@ -658,13 +659,13 @@ static void test_the_largest_outbox_takes_a_history_from_the_smallest(void **sta
     compressor_hold(compressor, &small, 15, 1000);
     assert_non_null(small.deflater);
     compressor_hold(compressor, &larger, 15, 1000);
-    assert_null(larger.deflater); /* to and fro would cost more than it saves */
+    assert_null(larger.deflater); /* switching repeatedly would cost more than it saves */
     assert_int_equal(compressor_counts(compressor)->refused, 1);
     compressor_hold(compressor, &large, 15, 1000);
     assert_non_null(large.deflater);
     assert_null(small.deflater);
     larger.clients = 100;
-    compressor_hold(compressor, &larger, 15, 2000); /* it was refused lately */
+    compressor_hold(compressor, &larger, 15, 2000); /* it was refused recently */
     assert_null(larger.deflater);
     small.clients = 1;
     compressor_hold(compressor, &small, 15, 100000); /* the large one has been idle */

@@ -1,5 +1,5 @@
-/* Which posts of a bucket are sent, beside a plain way of choosing them; and that what is told and
- * what is skipped add up. */
+/* Which posts of a bucket are sent, compared with a simple way of choosing them; and whether the
+ * numbers of sent and skipped posts add up. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static struct count_question question_of(enum pick pick, uint32_t posts)
     return (struct count_question){.bucket_ms = 1000, .pick = {.posts = posts, .pick = pick}};
 }
 
-/* --- a plain way --- */
+/* --- a simple implementation --- */
 
 struct post {
     uint64_t id;
@@ -69,7 +69,7 @@ static bool has_newer_of_user(const struct post *posts, size_t count, const stru
     return false;
 }
 
-/* The same as asking for each post how many are better. */
+/* Equivalent to counting for each post how many rank before it. */
 static size_t choose(enum pick pick, uint32_t most, struct post *posts, size_t count)
 {
     size_t sent = 0;
@@ -91,7 +91,7 @@ static size_t choose(enum pick pick, uint32_t most, struct post *posts, size_t c
     return sent;
 }
 
-/* --- the same of a counter --- */
+/* --- the same with a counter --- */
 
 struct heard {
     uint64_t ids[POSTS_MAX * 2], skipped, skipped_id;
@@ -224,7 +224,7 @@ static void test_what_comes_late_is_told_by_itself(void **state)
         "\"late\":true,\"cursor\":", "\"events\":1,\"reason\":\"unlogged\"}"};
 
     (void)state;
-    assert_int_equal(close_bucket(counter, at(7000)), 0); /* nothing is told of empty ones */
+    assert_int_equal(close_bucket(counter, at(7000)), 0); /* nothing is sent for empty ones */
     assert_int_equal(counter_cursor(counter).id, at(7000) - 1);
     for (size_t i = 0; i < 3; i++) {
         struct event *event = new_event(kinds[i], ids[i], 1);
@@ -252,7 +252,7 @@ static void add_late(struct counter *counter, enum event_kind kind, uint64_t id,
     event_unref(event);
 }
 
-/* The names of the rules that it matches. */
+/* The tail has the names of the rules that it matches. */
 static void test_what_comes_late_keeps_its_tail(void **state)
 {
     const struct count_question question = question_of(PICK_EVEN, 1);
@@ -270,7 +270,7 @@ static void test_what_comes_late_keeps_its_tail(void **state)
     counter_free(counter);
 }
 
-/* Its id is no cursor: the client has what lies behind. */
+/* Its id is not a cursor: the client has what comes after it. */
 static void test_what_comes_late_for_the_first_says_so(void **state)
 {
     const struct count_question question = question_of(PICK_FIRST, 2);
@@ -299,7 +299,7 @@ static void test_what_comes_late_for_the_first_says_so(void **state)
     counter_free(counter);
 }
 
-/* What had not passed when he was told all up to there. */
+/* Events that had not passed when the client was told about everything up to there. */
 static void test_who_goes_on_by_himself_is_told_what_comes_late(void **state)
 {
     const struct count_question question = question_of(PICK_NEWEST, 1);
@@ -311,7 +311,7 @@ static void test_who_goes_on_by_himself_is_told_what_comes_late(void **state)
     struct told told;
 
     (void)state;
-    add_late(counter, EVENT_POST, at(300), ""); /* as others of the lane were told */
+    add_late(counter, EVENT_POST, at(300), ""); /* as the other clients of the lane were told */
     assert_int_equal(counter_next(counter, &told, &before), 0);
     add_late(counter, EVENT_POST, at(450), "");
     assert_int_equal(counter_next(counter, &told, &before), 1);
@@ -322,7 +322,7 @@ static void test_who_goes_on_by_himself_is_told_what_comes_late(void **state)
     counter_free(lane);
 }
 
-/* He has come with a cursor that is ahead of what has passed here. */
+/* The client's cursor is ahead of what has passed here. */
 static void test_who_is_ahead_is_not_told_that_what_he_has_is_late(void **state)
 {
     (void)state;
@@ -406,7 +406,7 @@ static void delete_post(struct counter *counter, uint64_t id, struct post *post,
     hear(counter, heard);
 }
 
-/* Of a whole stretch of the past: it is picked from as if it were there, and then left out. */
+/* The posts of a past bucket: deleted ones are picked as if they were there, and then left out. */
 static void assert_nobody_takes_the_place_of_what_was_deleted(enum pick pick)
 {
     struct count_question question = question_of(pick, 5);
@@ -454,7 +454,7 @@ static void test_what_is_rewound_is_picked_again(void **state)
         const struct count_question question = question_of(pick, 1);
         struct counter *counter = counter_new(&question, &before, 0);
 
-        counter_gap(counter, at(0) - 9, at(0) - 1, GAP_REWOUND); /* is told already */
+        counter_gap(counter, at(0) - 9, at(0) - 1, GAP_REWOUND); /* was told already */
         assert_int_equal(counter_retell_from(counter), 0);
         counter_gap(counter, at(0) - 9, at(7), GAP_REWOUND);
         assert_int_equal(counter_retell_from(counter), pick == PICK_FIRST ? 0 : at(0));

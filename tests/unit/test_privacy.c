@@ -1,4 +1,4 @@
-/* Audiences, hiding, muting: what is refused, what is kept and told, and the rule that comes of it,
+/* Audiences, hiding, muting: what is refused, what is stored and published, and the resulting rule,
  * on a real redis-server with one shard and with eight. */
 #include <errno.h>
 #include <inttypes.h>
@@ -69,7 +69,7 @@ static void test_audience_lists_a_limited_number_of_users(void **state)
     buffer_done(&audience);
 }
 
-/* The member of the newest event of a shard's log, from its text. */
+/* Returns a member of the newest event of a shard's log, parsed from its text. */
 static json_t *newest_event(uint32_t shard)
 {
     redisReply *reply =
@@ -124,7 +124,7 @@ static void test_post_keeps_and_publishes_its_audience_and_so_does_its_deletion(
 
 /* ---- posts that refer to others ---- */
 
-/* What the newest event of the writer's shard says of the post that it refers to. */
+/* Returns what the newest event of the writer's shard says about the post to which it refers. */
 static char *told_reference(uint64_t writer, const char *name)
 {
     json_t *event = newest_event(sl_id_shard(writer));
@@ -146,7 +146,7 @@ static void expect_reference(uint64_t writer, const char *name, const char *want
 
 static void test_of_a_restricted_post_others_carry_the_id_alone(void **state)
 {
-    static const char *const writers[] = {"ada", "bob", "carl", "dora"}; /* of several shards */
+    static const char *const writers[] = {"ada", "bob", "carl", "dora"}; /* in several shards */
     char only[SL_ID_TEXT_SIZE + sizeof("only:")], id[SL_ID_TEXT_SIZE], wanted[200];
     char key[SL_KEY_SIZE];
     uint64_t ids[4], post;
@@ -189,7 +189,7 @@ static void test_of_a_restricted_post_others_carry_the_id_alone(void **state)
 
 static void test_what_is_not_public_is_not_reposted(void **state)
 {
-    static const char *const writers[] = {"ada", "bob", "carl", "dora"}; /* of several shards */
+    static const char *const writers[] = {"ada", "bob", "carl", "dora"}; /* in several shards */
     const struct sl_post original = {.text = SL_SLICE("original"),
                                      .audience = SL_SLICE("followers")};
     char id[SL_ID_TEXT_SIZE];
@@ -199,7 +199,7 @@ static void test_what_is_not_public_is_not_reposted(void **state)
     (void)state;
     for (size_t i = 0; i < 4; i++)
         core_must_create(&core, writers[i]);
-    for (size_t i = 1; i < 3; i++) /* dora does not, and learns nothing */
+    for (size_t i = 1; i < 3; i++) /* dora does not, and is told nothing */
         assert_int_equal(core_follow(&core, writers[i], "ada", NULL), 0);
     core_work_fast(&core);
     assert_int_equal(core_post(&core, "ada", &original, NULL), 0);
@@ -295,7 +295,7 @@ static void test_hiding_and_muting_are_kept_told_and_ended(void **state)
     }
 }
 
-/* A worker that was away for long: what it does now is older than what is there. */
+/* A worker that was stopped for long: what it does now is older than the current state. */
 static void test_late_tasks_change_nothing(void **state)
 {
     uint64_t ada, target = 0;
@@ -327,7 +327,8 @@ static void test_late_tasks_change_nothing(void **state)
     }
 }
 
-/* A gateway that watches the target's shard only learns of it behind the list that it has read. */
+/* A gateway that watches only the target's shard learns about it after the list that it has
+ * read. */
 static void test_hiding_across_shards_is_told_by_both(void **state)
 {
     uint64_t ada, target = 0;
@@ -366,7 +367,7 @@ static void test_hiding_and_muting_need_two_users(void **state)
     assert_int_equal(core_digest(&core), digest);
 }
 
-/* A key of another type: everything stays as it was. */
+/* A key of another type: nothing changes. */
 static void test_damaged_sets_are_refused_before_anything_changes(void **state)
 {
     static const char *const sets[][2] = {{"hidden_from", "hidden_by"}, {"mutes", "muted_by"}};
@@ -396,7 +397,7 @@ static void test_damaged_sets_are_refused_before_anything_changes(void **state)
 
 /* ---- the rule ---- */
 
-/* What the scripts' rule says: the prelude, and a question behind it. */
+/* The rule of the scripts: the prelude, followed by a question. */
 static bool may_see_by_script(uint64_t author, const char *audience, const char *reader)
 {
     static const char question[] =
@@ -444,7 +445,7 @@ static bool may_see_by_lists(uint64_t author, const char *audience, uint64_t rea
                                follows));
 }
 
-/* All users live in the author's shard, so that both sides of each relation are there at once. */
+/* All users are in the author's shard, so that both sides of each relation are visible at once. */
 static void test_rule_of_the_scripts_is_the_rule_of_the_gateways(void **state)
 {
     bool follows[USERS][USERS] = {{false}}, hides[USERS][USERS] = {{false}},

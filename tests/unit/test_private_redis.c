@@ -21,7 +21,7 @@
 
 enum { PATIENCE_MS = 20000, STOP_MS = 10000 };
 
-static char folder[64]; /* of the running test; data directories are made in it */
+static char folder[64]; /* of the running test, for data directories */
 
 static char *in_folder(const char *name)
 {
@@ -85,7 +85,7 @@ static int connect_to(const struct private_redis *redis)
     return -1;
 }
 
-/* The reply to one inline command, as far as one read brings it. */
+/* Returns the reply to one inline command, as far as one read returns it. */
 static const char *ask(const struct private_redis *redis, const char *command)
 {
     static char reply[8192];
@@ -320,7 +320,7 @@ static void test_redis_that_does_not_stop_is_killed(void **state)
     assert_int_equal(kill(pid, 0), -1);
 }
 
-/* It holds the lock, and would for as long as it writes. */
+/* The fork holds the lock, and would hold it as long as it writes. */
 static void test_fork_that_rewrites_the_log_goes_with_its_redis(void **state)
 {
     struct private_redis *redis = started_redis("data");
@@ -422,7 +422,7 @@ static int make_folder(void **state)
     return mkdtemp(folder) ? 0 : -1;
 }
 
-/* A Redis left behind by a failed test is stopped first. */
+/* First stops a Redis that a failed test left running. */
 static int remove_folder(void **state)
 {
     struct private_redis *redis = NULL;

@@ -12,12 +12,12 @@
         literal, sizeof(literal) - 1                                                               \
     }
 
-/* Two of TCP: 192.0.2.1:4711 to 192.0.2.2:443. */
+/* Two headers of TCP: 192.0.2.1:4711 to 192.0.2.2:443. */
 #define V4  "\xc0\0\2\1\xc0\0\2\2\x12\x67\1\xbb"
 #define TLS "\x20\0\5\1\0\0\0\0"
 
-/* "client", "client tls", "-", "more", or why not. Every part of one that is whole asks for more.
- */
+/* Returns "client", "client tls", "-", "more", or the error. Every part of a valid header must
+ * return "more". */
 static const char *read(struct sl_slice input)
 {
     static char text[128];
@@ -32,7 +32,7 @@ static const char *read(struct sl_slice input)
         return why;
     assert_int_equal(r, 1);
     for (size_t size = 0; size < header.size; size++) {
-        char *part = mem_copy(input.data, size + 1); /* ends where it ends */
+        char *part = mem_copy(input.data, size + 1); /* has no byte after it */
 
         assert_int_equal(
             proxy_header_read(sl_slice(part, size), &(struct proxy_header){.size = 0}, &why), 0);
@@ -108,7 +108,7 @@ static void test_version_2(void **state)
                          "\0\1\0\2"),
          "192.0.2.1+0"},
         {BYTES(SIGNATURE "\x20\0\0\0"), "-+0"},
-        {BYTES(SIGNATURE "\x20\x11\0\x0c" V4), "-+0"}, /* LOCAL: whatever it says */
+        {BYTES(SIGNATURE "\x20\x11\0\x0c" V4), "-+0"}, /* LOCAL: the addresses are ignored */
         {BYTES(SIGNATURE "\x20\x99\0\1!"), "-+0"},
         {BYTES(SIGNATURE "\x21\0\0\0"), "-+0"},
         {BYTES(SIGNATURE "\x21\0\0\3\4\0\0"), "-+0"},
@@ -138,7 +138,7 @@ static void test_version_2(void **state)
     assert_string_equal(read(sl_slice(unix_socket, sizeof(unix_socket))), "-+0");
 }
 
-/* CRC-32C as tables compute it, tried on "123456789": 0xe3069283. */
+/* CRC-32C as computed with a table, which is checked with "123456789": 0xe3069283. */
 static void test_a_checksum_is_verified(void **state)
 {
     char header[] = SIGNATURE "\x21\x11\0\x13" V4 "\3\0\4"

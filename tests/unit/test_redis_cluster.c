@@ -1,4 +1,4 @@
-/* A link and nodes that send it from one to another, are not ready, or are somebody else's. */
+/* A link, and nodes that redirect it, are not ready, or belong to another cluster. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -61,8 +61,8 @@ static int open_link(uint32_t retry_ms, size_t seeds)
     return open_link_as("", retry_ms, seeds);
 }
 
-/* A creation, which is a script. Without a request id it is sent once, unless it certainly did not
- * run. */
+/* Creates a user, which is a script. Without a request id it is repeated only if it certainly was
+ * not executed. */
 static int create(void)
 {
     struct sl_call call = SL_CALL_INIT;
@@ -105,7 +105,7 @@ static void assert_seen(size_t node, const char *expected)
     assert_string_equal(seen, expected);
 }
 
-/* How often the node was sent this, since it was asked last. */
+/* How often the node was sent this since the last call. */
 static unsigned count_seen_at(size_t node, const char *command)
 {
     char seen[4096];
@@ -176,7 +176,7 @@ static void test_redirection_to_another_slot_or_to_nowhere_is_not_followed(void 
     assert_seen(1, "");
 }
 
-/* The node that takes the slot over would run the script on the keys that it has by now. */
+/* The node that takes over the slot would run the script on the keys that it already has. */
 static void test_no_script_is_sent_where_a_slot_is_moved_to(void **state)
 {
     (void)state;
@@ -241,7 +241,7 @@ static void test_map_is_asked_for_again_but_not_all_the_time(void **state)
     assert_int_equal(open_link(300, 1), 0);
     for (int i = 0; i < 3; i++)
         assert_int_equal(create(), -EAGAIN);
-    /* in the first moment, and each 100 to 200 ms of some 700 */
+    /* at once, and then every 100 to 200 ms for some 700 ms */
     assert_in_range(count_seen("CLUSTER "), 2, 10);
 }
 
@@ -250,7 +250,7 @@ static void test_seed_that_answers_is_found(void **state)
     (void)state;
     fake_node_names(&nodes[2], &nodes[2]);
     fake_node_answers(&nodes[2], "EVALSHA", WRITTEN);
-    assert_int_equal(open_link(0, 3), 0); /* the first two hang up */
+    assert_int_equal(open_link(0, 3), 0); /* the first two disconnect */
     assert_int_equal(create(), 0);
     assert_seen(0, "CLUSTER ");
     assert_seen(1, "CLUSTER ");
@@ -259,11 +259,11 @@ static void test_seed_that_answers_is_found(void **state)
 static void test_master_that_is_gone_is_looked_for_at_the_seeds(void **state)
 {
     (void)state;
-    fake_node_names(&nodes[0], &nodes[1]); /* which hangs up */
+    fake_node_names(&nodes[0], &nodes[1]); /* which disconnects */
     fake_node_names(&nodes[0], &nodes[2]);
     fake_node_answers(&nodes[2], "XREVRANGE", "*0\r\n");
     assert_int_equal(open_link(5000, 1), 0);
-    assert_int_equal(create(), -EIO); /* nobody knows whether it was done */
+    assert_int_equal(create(), -EIO); /* nobody knows whether it was executed */
     assert_int_equal(read_end(), 0);
     assert_seen(0, "CLUSTER CLUSTER ");
     assert_seen(2, "XREVRANGE ");
@@ -334,8 +334,8 @@ static void test_link_survives_every_allocation_that_fails(void **state)
     }
 }
 
-/* How often a node may have been tried within `elapsed_ms`, when each pause is as short as it can
- * be: half of 20, 40, 80 ms, and so on. */
+/* How often a node may be tried within `elapsed_ms` if each pause is as short as possible: half of
+ * 20, 40, 80 ms, and so on. */
 static unsigned tries_allowed(uint64_t elapsed_ms)
 {
     struct backoff backoff = {0};
@@ -347,7 +347,7 @@ static unsigned tries_allowed(uint64_t elapsed_ms)
     return tries;
 }
 
-/* As a worker does that looks at 64 shards whose nodes all refuse it. */
+/* Like a worker that looks at 64 shards, all nodes of which refuse it. */
 static void test_a_node_that_refuses_is_left_alone_for_a_while_whatever_is_asked(void **state)
 {
     struct sl_call call = SL_CALL_INIT;
@@ -371,7 +371,7 @@ static void test_a_node_that_refuses_is_left_alone_for_a_while_whatever_is_asked
         tries += count_seen_at(1, "AUTH");
         assert_in_range(tries, 1, tries_allowed(elapsed_ms));
     }
-    assert_int_equal(tries, 5); /* it goes on trying */
+    assert_int_equal(tries, 5); /* it keeps trying */
     sl_call_done(&call);
 }
 

@@ -1,4 +1,4 @@
-/* test_redis_commands.c - commands against a server that answers what it is told to. */
+/* test_redis_commands.c - commands to a server with prepared answers. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,14 +15,14 @@
 #include "tests/support/patience.h"
 
 #define DONE   "*2\r\n:0\r\n$1\r\n7\r\n"
-#define HANGUP NULL /* in place of an answer */
-#define SILENT ""   /* the command stays without one */
+#define HANGUP NULL /* disconnects instead of an answer */
+#define SILENT ""   /* sends no answer */
 
-enum { TIMEOUT_MS = 20000 }; /* for a Redis that is well, on a machine that is not */
+enum { TIMEOUT_MS = 20000 }; /* for a working Redis on a slow machine */
 
 static struct patience patience;
 
-/* The server: the next answer for each command, whoever sends it; then it is silent. */
+/* The server: the next answer for each command on any connection; then it is silent. */
 static struct {
     uv_pipe_t listener;
     char path[108];
@@ -30,7 +30,7 @@ static struct {
     size_t count, used;
     size_t connections, greeted;
     bool ignores_greeting;
-    struct buffer heard; /* the first word of each command but the greeting */
+    struct buffer heard; /* the first word of each command but HELLO and its like */
 } server;
 
 struct client {
@@ -40,7 +40,7 @@ struct client {
 
 struct told {
     size_t count;
-    int error; /* as sl_reply_check() has it; -EPIPE: no reply */
+    int error; /* as in sl_reply_check(); -EPIPE: no reply */
     char text[FAILURE_TEXT_SIZE];
 };
 
@@ -94,7 +94,7 @@ static void answer(struct client *client, const redisReply *command)
 {
     const char *text = SILENT;
 
-    if (strcmp(command->element[0]->str, "CLIENT") == 0) { /* the greeting */
+    if (strcmp(command->element[0]->str, "CLIENT") == 0) { /* at the beginning of a connection */
         server.greeted++;
         if (!server.ignores_greeting)
             say(client, "+OK\r\n");
@@ -180,7 +180,7 @@ static void make_commands(uint32_t timeout_ms, uint32_t sentinels)
     assert_non_null(commands);
 }
 
-/* A write: repeatable if it has a request id. */
+/* A write, which may be repeated if it has a request id. */
 static void run_write(struct told *told, struct sl_slice request_id)
 {
     const struct sl_meta meta = {.shards = 1};
@@ -303,7 +303,7 @@ static void test_time_ends_every_try(void **state)
             "-BUSY 6\r\n", "-BUSY 7\r\n");
     run_write(&busy, SL_SLICE("r1"));
     run_until_told(&busy);
-    if (busy.error != -EPIPE) /* on a slow machine the time may end within a try */
+    if (busy.error != -EPIPE) /* on a slow machine the time may expire within a try */
         assert_int_equal(busy.error, -EAGAIN);
     server.used = server.count;
     run_write(&silent, SL_SLICE("r1"));
@@ -346,7 +346,7 @@ static void test_redis_that_does_not_come_is_told(void **state)
     start_server();
 }
 
-/* However long the pause is that many failures have brought about. */
+/* However long the pause has become after many failures. */
 static void test_word_that_redis_is_back_ends_a_pause(void **state)
 {
     struct told told;
@@ -367,7 +367,7 @@ static void test_word_that_redis_is_back_ends_a_pause(void **state)
     assert_in_range(uv_now(&patience.loop) - begun_ms, 0, 200);
 }
 
-/* It accepts the connection and says nothing: what it would do with a write, nobody knows. */
+/* It accepts the connection and is silent: what it would do with a write is unknown. */
 static void test_redis_that_does_not_greet_is_given_nothing(void **state)
 {
     struct told told;
@@ -394,7 +394,7 @@ static void free_on_reply(void *owner, const redisReply *reply, const char *why)
     commands = NULL;
 }
 
-/* The last answer may be what a server waits for that is leaving. */
+/* The last answer may be what a server that is shutting down waits for. */
 static void test_they_can_be_freed_by_who_is_answered(void **state)
 {
     static const char *const ends[] = {DONE, HANGUP};

@@ -1,4 +1,4 @@
-/* A blocking connection to a real Redis, and to a peer that answers when a test says so. */
+/* A blocking connection to a real Redis, and to a peer that answers when a test tells it to. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -198,7 +198,7 @@ static void test_server_that_dies_is_noticed_by_reading_and_by_polling(void **st
 
 /* ---- time ---- */
 
-/* A socket that listens with room for `backlog` connections that nobody accepts. */
+/* Returns a listening socket with a `backlog` of connections that nobody accepts. */
 static int listen_at(struct sockaddr_in *address, int backlog)
 {
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -1,4 +1,4 @@
-/* test_redis_health.c - a worker is ready while it hears Redis and is answered by it. */
+/* test_redis_health.c - a worker is ready while it is subscribed to Redis and gets answers. */
 #include <errno.h>
 #include <signal.h>
 
@@ -156,7 +156,7 @@ static void test_redis_that_stops_answering_is_noticed_and_its_return(void **sta
     RUN_UNTIL(&patience, is_ready);
     kill(server.pid, SIGSTOP);
     RUN_UNTIL(&patience, !is_ready);
-    run_for_ms(500); /* the tries that wait now have failed before */
+    run_for_ms(500); /* pending tries have failed before */
     begun_ms = uv_now(&patience.loop);
     kill(server.pid, SIGCONT);
     RUN_UNTIL(&patience, is_ready);
@@ -203,7 +203,7 @@ static void test_refused_writes_leave_it_ready(void **state)
     assert_int_equal(changes, 2);
 }
 
-/* A pause is shorter than the time after which an answer is missed. */
+/* A pause shorter than the timeout of an answer. */
 static void test_short_silence_changes_nothing(void **state)
 {
     (void)state;

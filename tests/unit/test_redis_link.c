@@ -1,4 +1,4 @@
-/* The blocking connection against a server that does what real ones seldom do. */
+/* The blocking connection with a server that does what real ones rarely do. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -21,18 +21,18 @@
 #include "tests/support/cmocka_all.h"
 #include "tests/support/redis_server.h"
 
-/* One connection after the other: for each, as many requests are answered as there are answers
- * in its list (NULL ends it), then it is closed. The last connection stays open to the end. */
+/* Handles one connection after the other: each has a list of answers (terminated by NULL), for as
+ * many requests, and is then closed. The last connection stays open until the end. */
 struct fake {
     const char *const (*connections)[4];
     size_t count;
     struct sockaddr_un address;
     int listener;
     pthread_t thread;
-    char seen[8192]; /* the commands of all connections, each arguments' first word */
+    char seen[8192]; /* the commands of all connections, the first word of each */
 };
 
-/* Reads one request and notes its first word, "EVALSHA" for example. false: closed. */
+/* Reads one request and records its first word, "EVALSHA" for example. false: closed. */
 static bool read_request(struct fake *fake, redisReader *reader, int connection)
 {
     char bytes[65536];
@@ -123,7 +123,8 @@ static void build_create(struct sl_call *call, struct sl_slice request_id)
         sl_user_create_call(call, &meta, request_id, SL_SLICE("ada"), SL_SLICE_NONE, NULL), 0);
 }
 
-/* Runs a creation against the fake; its result. On success its answer must hold id 7. */
+/* Creates a user on the fake server; returns the result. On success the answer must contain id
+ * 7. */
 static int create_on(struct fake *fake, struct sl_slice request_id, uint32_t retry_ms,
                      struct failure *failure)
 {
@@ -309,9 +310,9 @@ static void test_opening_survives_every_allocation_that_fails(void **state)
     fake_stop(&fake);
 }
 
-/* ---- a connection without memory ---- */
+/* ---- a connection with failing allocations ---- */
 
-static int appends_until_failure = -1; /* below 0: none fails */
+static int appends_until_failure = -1; /* negative: none fails */
 
 int __real_sl_redis_connection_append(struct sl_redis_connection *connection, int argc,
                                       const char *const *argv, const size_t *argvlen,
@@ -368,7 +369,7 @@ static void test_link_outlives_a_restart_of_the_server(void **state)
     sl_redis_link_close(link);
 }
 
-/* Redis has run the script before, so that no call fails for lack of it. */
+/* Runs the script once, so that no later call fails because Redis does not know it. */
 static void teach_script(struct sl_redis_link *link)
 {
     struct sl_call call = SL_CALL_INIT;
@@ -380,8 +381,8 @@ static void teach_script(struct sl_redis_link *link)
     sl_call_done(&call);
 }
 
-/* Of a batch the script's text goes first. Whichever cannot be sent: nobody gets another's answer.
- */
+/* In a batch, the script's text goes first. Whichever cannot be sent: no call gets the answer of
+ * another. */
 static void test_what_could_not_be_sent_has_no_answer(void **state)
 {
     static const char *const logins[] = {"first", "second"};

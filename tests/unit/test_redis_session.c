@@ -1,4 +1,4 @@
-/* test_redis_session.c - how a session begins and how it ends, on TCP and without a Redis. */
+/* test_redis_session.c - how a session begins and ends, over TCP and without a Redis. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -23,11 +23,11 @@ static struct sl_redis_address address;
 static struct {
     unsigned ready, lost;
     char reason[FAILURE_TEXT_SIZE];
-    struct buffer replies; /* status replies, each with a space behind it */
+    struct buffer replies; /* status replies, each followed by a space */
     bool reopens, frees;
 } told;
 
-/* The other side. */
+/* The other end. */
 static int listener = -1, peer = -1;
 
 /* ---- the session's owner ---- */
@@ -79,7 +79,7 @@ static void make_session(uint32_t connect_ms, uint32_t timeout_ms)
     assert_non_null(session);
 }
 
-/* ---- the other side ---- */
+/* ---- the other end ---- */
 
 static void start_listening(void)
 {
@@ -100,7 +100,7 @@ static bool has_come(void)
     return peer >= 0;
 }
 
-/* Until so many bytes have come. */
+/* Waits until this many bytes have arrived. */
 static bool hear(char *room, size_t size, size_t *at)
 {
     ssize_t got = recv(peer, room + *at, size - *at, MSG_DONTWAIT);
@@ -219,7 +219,7 @@ static void test_greeting_says_all_in_one_go_and_waits_for_all(void **state)
     for (int turn = 0; turn < 3; turn++)
         uv_run(&patience.loop, UV_RUN_NOWAIT);
     assert_false(redis_session_is_ready(session));
-    say("-NOPERM no names\r\n+early\r\n"); /* who may not set a name can do without */
+    say("-NOPERM no names\r\n+early\r\n"); /* a user that may not set a name works without one */
     RUN_UNTIL(&patience, told.replies.size > 0);
     assert_int_equal(told.ready, 1);
     assert_string_equal(buffer_str(&told.replies), "early ");
@@ -260,7 +260,7 @@ static void test_server_that_is_silent_is_left_in_time(void **state)
     assert_string_equal(told.reason, "Redis does not answer");
 }
 
-/* The time runs on behind the greeting, until what it was opened for is done. */
+/* The time continues after HELLO, until the session is used. */
 static void test_session_that_is_not_settled_is_left_in_time(void **state)
 {
     (void)state;
@@ -283,7 +283,7 @@ static void test_name_that_is_none_is_told_later(void **state)
     assert_string_not_equal(told.reason, "");
 }
 
-/* A look-up that takes longer than there is time serves the next opening. */
+/* A look-up that takes longer than the time for opening is used by the next attempt. */
 static void test_look_ups_that_take_long_are_not_piled_up(void **state)
 {
     (void)state;
@@ -328,7 +328,7 @@ static void test_it_can_be_freed_by_who_is_answered(void **state)
     assert_string_equal(buffer_str(&told.replies), "first ");
 }
 
-/* Whoever sends more than Redis reads is told, and what is under way stays whole. */
+/* A sender of more than Redis reads gets an error, and what is in flight stays intact. */
 static void test_what_is_unsent_is_bounded(void **state)
 {
     static const char prefix[] = "*2\r\n$3\r\nSET\r\n$100000\r\n";

@@ -1,5 +1,5 @@
-/* A session of the loop over TLS, at a real Redis: much at once both ways, and every reason for
- * which there is none. */
+/* A session of the event loop over TLS, with a real Redis: many commands at once in both
+ * directions, and every reason for which a session cannot be opened. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -67,7 +67,7 @@ static void on_ready(void *context)
     told.ready++;
 }
 
-/* Values hold the number of the one before them: all come, in order and whole. */
+/* Each value contains the number of the one before: all arrive, in order and whole. */
 static void on_reply(void *context, const redisReply *reply)
 {
     (void)context;

@@ -1,4 +1,4 @@
-/* Links over TLS to a real Redis: what works, and what each misunderstanding is called. */
+/* Links over TLS to a real Redis: what works, and the message for each misconfiguration. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -34,7 +34,7 @@ static const char *in_folder(const char *name)
     return tls_redis_file(&redis, name);
 }
 
-/* What the authority signs beside the certificate that the server shows at first. */
+/* What the authority signs in addition to the certificate that the server uses first. */
 static void sign_others(void)
 {
     certificate_sign_pair(&redis.authority, LOCAL, -HOUR_S / 2, in_folder("old.pem"),
@@ -71,7 +71,7 @@ static void configure(const char *name, const char *value)
     redisFree(admin);
 }
 
-/* The server shows this certificate from now on. */
+/* From now on the server uses this certificate. */
 static void show(const char *certificate, const char *key)
 {
     redisContext *admin = redis_server_connect(&redis.server);
@@ -81,7 +81,7 @@ static void show(const char *certificate, const char *key)
     redisFree(admin);
 }
 
-/* rediss:// at `host` with the authority, and more of the kind "&ssl-name=x". */
+/* rediss:// at `host` with the authority, and further parameters such as "&ssl-name=x". */
 static const char *url(const char *host, const char *more)
 {
     static char room[512];
@@ -237,7 +237,7 @@ static void test_tls_1_2_is_good_enough(void **state)
     configure("tls-protocols", "");
 }
 
-/* ---- who is it? ---- */
+/* ---- verifying the server ---- */
 
 static void test_name_and_ip_address_are_looked_for_in_the_certificate(void **state)
 {
@@ -262,7 +262,8 @@ static void test_certificate_of_somebody_unknown_is_refused(void **state)
     snprintf(text, sizeof(text), "rediss://localhost:%s?ssl-ca=%s", redis.port,
              in_folder("stranger.pem"));
     refuse(text, -EACCES, "the certificate of Redis is not trusted: ");
-    snprintf(text, sizeof(text), "rediss://localhost:%s", redis.port); /* whom the machine trusts */
+    snprintf(text, sizeof(text), "rediss://localhost:%s",
+             redis.port); /* the system's authorities */
     refuse(text, -EACCES, "(ssl-ca in the URL names the file of who has signed it)");
 }
 
@@ -348,7 +349,7 @@ static void test_files_that_are_no_use_are_named(void **state)
     assert_int_equal(sl_redis_tls_check(&address, &failure), 0);
 }
 
-/* ---- the other side speaks otherwise ---- */
+/* ---- a peer that speaks another protocol ---- */
 
 static void refuse_plain(uint32_t connect_ms, const char *message)
 {
@@ -364,8 +365,8 @@ static void refuse_plain(uint32_t connect_ms, const char *message)
         fail_msg("said '%s', not '%s'", failure.text, message);
 }
 
-/* Redis 7 waits for the rest of the command that it takes the handshake for, newer ones refuse it;
- * and one that sends us away says so. */
+/* Redis 7 takes the handshake for a command and waits for its rest, newer versions refuse it; a
+ * server may also refuse the connection with a message. */
 static void test_redis_without_tls_behind_rediss_is_called_by_its_name(void **state)
 {
     redisContext *admin = redis_server_connect(&redis.server);
@@ -396,14 +397,14 @@ static void test_redis_with_tls_behind_redis_is_called_by_its_name(void **state)
     assert_int_equal(sl_redis_address_parse(sl_slice_str(text), &address, &failure), 0);
     assert_int_equal(sl_redis_link_open(&address, &options, &link, &failure), -ECONNREFUSED);
     assert_non_null(strstr(failure.text, message));
-    address.login.password[0] = '\0'; /* nothing is said before the first call */
+    address.login.password[0] = '\0'; /* nothing is sent before the first call */
     assert_int_equal(sl_redis_link_open(&address, &options, &link, &failure), 0);
     assert_int_equal(sl_redis_link_meta(link, &wanted, &found, &failure), -EIO);
     assert_non_null(strstr(failure.text, message));
     sl_redis_link_close(link);
 }
 
-/* Accepts one connection and hangs up as soon as something comes. */
+/* Accepts one connection and closes it as soon as something arrives. */
 static void *hang_up(void *context)
 {
     struct pollfd waiting = {.fd = *(int *)context, .events = POLLIN};

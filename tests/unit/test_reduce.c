@@ -1,4 +1,4 @@
-/* Small cases byte for byte, and random events against a walk over jansson's tree. */
+/* Small cases byte for byte, and random events compared with a walk over jansson's tree. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "gateway/front/event_fields.h"
 #include "tests/support/cmocka_all.h"
 
-enum { EVENTS = 4000 }; /* of each random test */
+enum { EVENTS = 4000 }; /* in each random test */
 
 static struct buffer scratch, reduced;
 
@@ -30,7 +30,7 @@ static uint64_t parsed(const char *names)
     return fields;
 }
 
-/* Of a copy that ends where the text ends, so that reading behind it is caught. */
+/* Reduces a copy without a byte after it, so that reading past the end is noticed. */
 static int reduce(struct sl_slice json, bool is_deletion, uint64_t fields)
 {
     char *copy = mem_copy(json.data, json.size);
@@ -327,7 +327,7 @@ static const char *random_event(struct buffer *text)
     return buffer_str(text);
 }
 
-/* Copies what is at `path`, if it leads through objects. */
+/* Copies what is at `path`, if the path consists of objects. */
 static void copy_path(json_t *from, json_t *to, const char *path)
 {
     const char *end = strchr(path, '/');
@@ -381,7 +381,7 @@ static bool is_chosen_with(uint64_t fields, const char *name)
     return is_new;
 }
 
-/* Some names, none of which says what another does. */
+/* Chooses some names, none of which includes another one. */
 static uint64_t choose(json_t *tree, json_t *expected, bool is_deletion)
 {
     static const char *const always[] = {"id", "type", "late", "cursor"};

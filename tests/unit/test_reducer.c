@@ -47,7 +47,7 @@ static struct event *reduce(struct event *event, const char *names)
     return reduction;
 }
 
-/* Who falls behind is owed it elsewhere, too. */
+/* A client that falls behind is owed it elsewhere, too. */
 static void test_a_reduction_stays_as_it_is(void **state)
 {
     struct event *event = event_post(7, "ada", "tea");
@@ -76,14 +76,14 @@ static void test_a_reduction_is_made_once_for_each_set(void **state)
     event_unref(text);
     event_unref(again);
     event_unref(ids);
-    text = reduce(event, "text"); /* it has been kept */
+    text = reduce(event, "text"); /* it was stored */
     assert_int_equal(reducer.made, 2);
     event_unref(event);
     expect_json(text, "{\"id\":\"7\",\"type\":\"post\",\"post\":{\"text\":\"tea\"}}");
     event_unref(text);
 }
 
-/* Whichever of them is freed first, in any order. */
+/* In any order. */
 static void test_an_event_and_its_reductions_are_freed_in_any_order(void **state)
 {
     static const char orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
@@ -368,7 +368,7 @@ static void test_who_catches_up_gets_the_same_members(void **state)
 {
     (void)state;
     deliver_begin_shard(deliver, 0, 1);
-    subscribe(&c, "text"); /* was there already */
+    subscribe(&c, "text"); /* existed already */
     post(7, "tea");
     post(8, "milk");
     subscribe(&a, "text");

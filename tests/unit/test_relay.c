@@ -1,4 +1,4 @@
-/* What a worker is told of entries: with a real broadcast, whose writer is the test. */
+/* How a worker processes entries: with a real broadcast, which the test writes. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -16,11 +16,11 @@ static struct {
     struct relay *relay;
     struct buffer told; /* a word for each callback */
     unsigned messages, turns, most_in_turn, in_turn;
-    unsigned log_end_fails; /* so many times */
-    bool frees_itself;      /* when a message comes */
+    unsigned log_end_fails; /* this many calls fail */
+    bool frees_itself;      /* when a message arrives */
 } scene;
 
-/* ---- what is told ---- */
+/* ---- callbacks ---- */
 
 static void free_relay(void)
 {
@@ -119,7 +119,7 @@ static void expect(const char *told)
     buffer_clear(&scene.told);
 }
 
-/* ---- the scene ---- */
+/* ---- the fixture ---- */
 
 static void begin(void)
 {
@@ -144,7 +144,7 @@ static void begin(void)
     assert_non_null(scene.relay);
 }
 
-/* Until it has nothing to read any more. */
+/* Runs until there is nothing left to read. */
 static void run(void)
 {
     size_t before;
@@ -156,7 +156,7 @@ static void run(void)
     } while (scene.told.size + scene.turns != before);
 }
 
-/* Until a callback says so, however long that takes. */
+/* Runs until this callback, however long that takes. */
 static void run_until(const char *told)
 {
     while (!memmem(buffer_str(&scene.told), scene.told.size, told, strlen(told)))
@@ -304,7 +304,7 @@ static void test_who_begins_while_nothing_is_heard_is_told_why(void **state)
     run();
     expect("away=no route ");
     assert_false(relay_is_subscribed(scene.relay));
-    write_log_end(0, 100, 7); /* of the other shard it has the end from where it began */
+    write_log_end(0, 100, 7); /* of the other shard it has the end from when it joined */
     write_subscribed(2, false);
     run();
     expect("end=0:100 end=1:200 subscribed=2 ");
@@ -330,7 +330,7 @@ static void test_a_shard_that_is_heard_again_is_told_of_while_the_others_go_on(v
     expect("end=1:250 again=1 ");
     assert_int_equal(relay_clock_until_ms(scene.relay, 1), 9);
     write_reason(BROADCAST_LOST, "gone");
-    write_again(1, 260); /* not yet: all are told of when hearing begins */
+    write_again(1, 260); /* not yet: it reports all when the subscription begins */
     run();
     expect("lost=gone ");
     write_subscribed(2, true);

@@ -1,5 +1,5 @@
-/* test_repair.c - subscriber, repair and the log on a real redis-server: whatever is cut off, every
- * event arrives once and in order. */
+/* test_repair.c - subscriber, repair and the log with a real redis-server: whatever is interrupted,
+ * every event arrives once and in order. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -29,18 +29,18 @@ static struct log_reader *log_reader;
 static struct repair *repair;
 static struct subscriber *subscriber;
 
-/* What has come out. */
+/* What has arrived. */
 static struct {
-    uint64_t last[SHARDS]; /* of the events, which are numbered from `first` on without a hole */
+    uint64_t last[SHARDS]; /* of the events, which are numbered from `first` on without gaps */
     size_t count, unended;
     size_t gap_count;
     struct gap gap;
     size_t subscribed, lost;
 } told;
 
-/* What has gone in. */
+/* What was written. */
 static uint64_t written[SHARDS];
-static bool writes_before_subscribe; /* between the ends of the logs and the subscription */
+static bool writes_before_subscribe; /* between reading the ends of the logs and the subscription */
 
 static void produce(uint32_t shard, unsigned count, bool is_published);
 
@@ -153,7 +153,7 @@ static void start_intake_with(uint32_t check_ms, size_t max_held_bytes)
     assert_non_null(repair);
     assert_non_null(subscriber);
     run_until(told.subscribed == 1);
-    /* The looks at the logs' ends were asked for before this one. */
+    /* The requests for the logs' ends were sent before this one. */
     assert_int_equal(log_reader_read(log_reader, 0, 0, 1, on_looked, &has_looked), 0);
     run_until(has_looked);
 }
@@ -205,7 +205,7 @@ static int stop_redis(void **state)
     return 0;
 }
 
-/* Logs `count` events of a shard, and publishes them too, or not. */
+/* Logs `count` events of a shard, and publishes them, or does not. */
 static void produce(uint32_t shard, unsigned count, bool is_published)
 {
     static const char script[] =
@@ -316,7 +316,7 @@ static void test_what_was_published_while_it_subscribed_is_there_at_once(void **
     run_until(all_has_come());
     assert_int_equal(told.count, 3 * SHARDS);
     run("CLIENT KILL TYPE pubsub");
-    produce(0, 200, true); /* one shard has to be repaired as well, the other has not */
+    produce(0, 200, true); /* one shard must be repaired as well, the other need not */
     run_until(told.subscribed == 2 && all_has_come());
     assert_int_equal(told.count, 6 * SHARDS + 200);
     assert_int_equal(told.gap_count, 0);
@@ -349,7 +349,7 @@ static void test_log_is_asked_again_when_redis_did_not_answer(void **state)
     produce(0, 1, true);
     run_until(metric_get(metrics, METRIC_LOG_READ_FAILURES) >= 2);
     produce(0, 1, true);
-    produce(1, 5, true); /* waits for nobody */
+    produce(1, 5, true); /* does not wait for the other one */
     run_until(told.last[1] == written[1]);
     assert_int_equal(told.last[0], 0);
     run("CONFIG SET maxclients 100");
@@ -434,7 +434,7 @@ static void test_a_shard_of_which_something_is_missing_is_not_complete(void **st
     run_until(all_are_complete());
 }
 
-/* It is asked again when the period comes, however busy the shard is. */
+/* It is looked up again after the period, however busy the shard is. */
 static void test_a_shard_whose_log_cannot_be_looked_up_is_not_complete(void **state)
 {
     (void)state;
@@ -455,7 +455,7 @@ static void test_a_shard_whose_log_cannot_be_looked_up_is_not_complete(void **st
     run_until(all_are_complete());
 }
 
-/* The pauses of the one, a second by then, are not those of the other. */
+/* The retry pauses of one shard, a second by then, do not apply to the other. */
 static void test_a_shard_whose_log_cannot_be_read_does_not_keep_others_waiting(void **state)
 {
     uint64_t failures;

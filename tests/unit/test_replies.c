@@ -1,4 +1,4 @@
-/* Parsers of replies: what a server says truly, and what it never should. */
+/* Parsers of replies: what a server really sends, and what it never should. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +23,7 @@
 #include "tests/support/cmocka_all.h"
 #include "tests/support/reply_of.h"
 
-/* The reply that these bytes are in Redis's protocol. */
+/* Parses the reply that these bytes are in Redis's protocol. */
 typedef int (*parse_fn)(const redisReply *reply, struct failure *reterr);
 
 static int parse_written(const redisReply *reply, struct failure *reterr)
@@ -126,7 +126,7 @@ static int parse_common_users(const redisReply *reply, struct failure *reterr)
     return sl_common_users_reply(reply, &page, reterr);
 }
 
-/* Lists may be empty, so that the first row counts. */
+/* Lists may be empty, so the first row decides. */
 static int parse_user_list(const redisReply *reply, struct failure *reterr)
 {
     struct sl_listed_user listed;
@@ -443,7 +443,7 @@ static void test_entries_that_no_script_wrote_are_refused(void **state)
         "*1\r\n" ENTRY("4097-1", FIELDS("4096")),
         "*1\r\n" ENTRY("409700", FIELDS("4096")),
         "*1\r\n" ENTRY("0409-0", FIELDS("4096")),
-        "*1\r\n" ENTRY("4096-0", FIELDS("4095")), /* not asked for */
+        "*1\r\n" ENTRY("4096-0", FIELDS("4095")), /* not requested */
         "*1\r\n" ENTRY("5001-0", FIELDS("4096")),
         "*1\r\n" ENTRY("4160-0", FIELDS("4096")), /* shard 1 */
         "*1\r\n" ENTRY("4097-0", FIELDS("4097")), /* before itself */

@@ -1,7 +1,7 @@
 /* What a request for a stream means, or why it is refused.
  *
- * A case is a request as it travels, but for its token: <<...>> stands for a good token with these
- * claims, `exp` aside. */
+ * A case is a request as it is sent, except for its token: <<...>> stands for a valid token with
+ * these claims, without `exp`. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@
 #define NOW_MS UINT64_C(1800000000000) /* 2027-01-15T08:00:00Z */
 
 static const char secret[] = "a secret of more than thirty-two bytes";
-static uint64_t newest_ms; /* of the newest event that was heard */
+static uint64_t newest_ms; /* of the newest event that was received */
 static struct front_settings settings = {.max_gather_ms = 1000};
 
 static int make_policy(void **state)
@@ -264,7 +264,7 @@ static void test_bad_requests_are_refused_with_a_reason(void **state)
     cases_run("requests/refused", run_case);
 }
 
-/* --- what does not fit into a file --- */
+/* --- what cannot be written in a file --- */
 
 static void test_only_streams_have_the_path_of_a_stream(void **state)
 {
@@ -288,7 +288,7 @@ static void test_only_streams_have_the_path_of_a_stream(void **state)
         assert_false(stream_path(sl_slice_str(bad[i]), &stream));
 }
 
-/* Reads a request of all scopes. The memory of what is sent ends where it ends. */
+/* Parses a request of all scopes. The memory of what is sent has no byte after it. */
 static int read_with_token(const char *path, struct sl_slice query, struct sl_slice body,
                            struct stream_request *ret_request, struct http_refusal *refusal)
 {
@@ -413,7 +413,7 @@ static void test_since_may_lie_a_minute_ahead(void **state)
                                      &request, &refusal),
                      -EPROTO);
     assert_string_equal(refusal.param, "since");
-    newest_ms = NOW_MS + 1; /* an event that we have given out lies there */
+    newest_ms = NOW_MS + 1; /* there is an event that was delivered */
     assert_int_equal(read_with_token("/v1/stream/firehose", sl_slice_str(query), SL_SLICE(""),
                                      &request, &refusal),
                      0);
@@ -561,7 +561,7 @@ static void test_each_kind_of_filter_needs_its_scope(void **state)
     const struct sl_filter_text partition = {.partition = SL_SLICE("1/1")};
     const struct {
         struct sl_filter_text text;
-        unsigned scopes; /* each of which is enough */
+        unsigned scopes; /* each of them is sufficient */
     } cases[] = {
         {selective, TOKEN_SCOPE_FILTER}, {firehose, TOKEN_SCOPE_FIREHOSE},
         {wide, TOKEN_SCOPE_FIREHOSE},    {deletions, TOKEN_SCOPE_FIREHOSE | TOKEN_SCOPE_FILTER},

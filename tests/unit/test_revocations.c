@@ -54,7 +54,7 @@ static void test_all_that_it_names_must_hold(void **state)
     assert_false(takes_back((struct sl_revocation){.sub = sub}, &bare));
 }
 
-/* Which issuer a key, or a token, is of does not count: too much is taken back rather than too
+/* The issuer of a key, or of a token, does not count: rather too much is revoked than too
  * little. */
 static void test_names_are_those_of_every_issuer(void **state)
 {
@@ -160,7 +160,7 @@ static void test_without_memory_nothing_changes(void **state)
     revocations_free(set);
 }
 
-/* --- as people say one --- */
+/* --- revocations by users --- */
 
 static const char *fault_of(struct sl_revocation revocation)
 {

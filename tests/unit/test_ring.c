@@ -33,7 +33,7 @@ static void append(uint64_t id)
     event_unref(event);
 }
 
-/* Every sequence that is kept leads to its event. */
+/* Each stored sequence finds its event. */
 static void check_positions(uint64_t first_id)
 {
     for (uint64_t sequence = ring.oldest; sequence < ring.next; sequence++) {
@@ -83,7 +83,8 @@ static void test_events_without_a_log_are_lost_by_sequence(void **state)
     assert_int_equal(ring.lost_unlogged, 3); /* that with the sequence 2, and none after it */
 }
 
-/* Who has all before the gap, and nothing of it, does not find it here any more. */
+/* A client that has everything before the gap, and nothing of it, does not find it here any
+ * more. */
 static void test_a_gap_that_goes_is_lost_up_to_its_end(void **state)
 {
     const struct gap gap = {0, 100, 200, GAP_REDIS};
@@ -104,7 +105,7 @@ static void test_a_gap_that_goes_is_lost_up_to_its_end(void **state)
     assert_int_equal(ring.lost[1], 300);
 }
 
-/* It stands where it begins: the others have not come to its end. */
+/* It is at its beginning: the others have not reached its end. */
 static void test_a_gap_of_one_shard_is_none_of_the_others(void **state)
 {
     const struct gap gap = {1, 90, 200, GAP_REDIS};
@@ -161,7 +162,7 @@ static void test_a_shard_begins_where_its_log_ended(void **state)
     assert_int_equal(ring.lost[0], 0);
 }
 
-/* Whatever allocation fails: what is not kept counts as lost, and all that is kept can be found. */
+/* Whichever allocation fails: what is not stored counts as lost, and everything stored is found. */
 static void test_without_memory_it_begins_anew(void **state)
 {
     bool has_failed = true;

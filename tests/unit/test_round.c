@@ -1,5 +1,5 @@
-/* test_round.c - rounds on a real redis-server: what was published before one has been heard at its
- * end, also by a connection that is asked whether it is there, is killed, or is new. */
+/* test_round.c - rounds with a real redis-server: what was published before a round has arrived at
+ * its end, also on a connection that was pinged, killed, or is new. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static struct round *round_of_questions;
 
 static struct {
     unsigned subscribed, lost, messages, rounds;
-    uint64_t time_ms, id; /* as in the last round */
+    uint64_t time_ms, id; /* of the last round */
 } told;
 
 static int on_log_end(void *context, uint32_t shard, uint64_t id)
@@ -144,7 +144,7 @@ static int end(void **state)
     return 0;
 }
 
-/* The Unix time in milliseconds, as Redis has it. */
+/* Redis's time in milliseconds since 1970. */
 static uint64_t redis_time_ms(void)
 {
     redisReply *reply = redisCommand(producer, "TIME");
@@ -174,7 +174,7 @@ static void test_what_was_published_before_has_been_heard(void **state)
     }
 }
 
-/* The first tells what time it is, and all others are in time. */
+/* The first round shows what time it is, and all others are on time. */
 static void test_rounds_do_not_come_too_early(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Rules: what they mean, and what is refused (tests/data/rules/refused). */
+/* Rules: what they match, and what is refused (tests/data/rules/refused). */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -231,7 +231,7 @@ static void test_traits_are_what_the_event_has(void **state)
         assert_false(has(traits[i], &none));
         assert_true(has(traits[i], &all));
     }
-    none.reply_to.user = SL_SLICE("1"); /* of a post that is not named */
+    none.reply_to.user = SL_SLICE("1"); /* of a post without an id */
     assert_false(has("is:reply", &none));
     none.urls = &(struct sl_slice){"not a link", 10};
     none.url_count = 1;
@@ -358,7 +358,7 @@ static void refuse_case(const struct test_case *test_case)
 
     case_read(test_case, "input", false, &input);
     case_read(test_case, "error", false, &error);
-    text.rule = sl_slice(input.data, input.size - 1); /* without the end of the line */
+    text.rule = sl_slice(input.data, input.size - 1); /* without the newline */
     if (sl_filter_new(&text, &limits, &filter, &reason) == 0)
         fail_msg("case %s: not refused", test_case->name);
     assert_string_equal(reason.param, "rule");

@@ -1,4 +1,4 @@
-/* The sentinels of a blocking connection: who is asked, and what is heard afterwards. */
+/* The sentinels of a blocking connection: which are asked, and how later messages are handled. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -37,7 +37,8 @@ static int end(void **state)
     return 0;
 }
 
-/* What the fakes do while they are asked: each in turn that is to be, the last one names `port`. */
+/* What the fakes do while they are asked: each one in the list in turn, the last one names
+ * `port`. */
 struct play {
     unsigned count;
     struct {
@@ -89,7 +90,7 @@ static void find_at(struct fake_sentinel *who, unsigned port)
     assert_int_equal(master.port, port);
 }
 
-/* What was said comes in a moment, perhaps. */
+/* Waits for a message, which may take a moment. */
 static void wait_moved(uint64_t now_ms, unsigned port)
 {
     const struct timespec pause = {0, 1000000};
@@ -126,7 +127,7 @@ static void test_another_one_is_asked_when_one_does_not_know(void **state)
     assert_non_null(strstr(asked, "GET-MASTER-ADDR-BY-NAME"));
     assert_non_null(strstr(asked, "blue"));
     assert_non_null(strstr(asked, "SUBSCRIBE"));
-    find_at(&fakes[1], 6380); /* who knew is asked first */
+    find_at(&fakes[1], 6380); /* the one that knew is asked first */
 }
 
 static void test_new_master_is_heard_of_without_asking(void **state)
@@ -173,7 +174,7 @@ static void test_when_the_sentinel_goes_they_are_asked_again(void **state)
     fake_sentinel_hang_up(&fakes[0]);
     assert_int_equal(pthread_create(&thread, NULL, look, &now), 0);
     assert_true(fake_sentinel_accept(&fakes[0], true));
-    fake_sentinel_name(&fakes[0], "10.0.0.1", 6380); /* it was made the master meanwhile */
+    fake_sentinel_name(&fakes[0], "10.0.0.1", 6380); /* it became the master meanwhile */
     pthread_join(thread, NULL);
     assert_true(now.has_moved);
     assert_int_equal(now.master.port, 6380);
@@ -196,7 +197,7 @@ static void test_with_no_sentinel_left_what_is_known_stays(void **state)
     fake_sentinel_open(&fakes[0]); /* on other ports */
     fake_sentinel_open(&fakes[1]);
     address.sentinels[0] = fakes[0].endpoint;
-    /* ...and one that is back is not asked before its time. */
+    /* ...and one that is back is not asked before its pause is over. */
     assert_false(sl_sentinels_have_moved(sentinels, 2000, &master));
     assert_false(fake_sentinel_accept(&fakes[0], false));
 }

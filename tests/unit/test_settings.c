@@ -1,4 +1,4 @@
-/* The table of settings, their texts, and how they are read and changed on a real Redis. */
+/* The table of settings, their texts, and reading and changing them in a real Redis. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static const struct sl_setting *named(const char *name)
     return sl_setting_at(i);
 }
 
-/* ---- the table and its texts ---- */
+/* ---- the table and its values ---- */
 
 static void test_each_setting_is_found_and_its_bounds_come_back(void **state)
 {

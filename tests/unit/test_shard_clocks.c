@@ -1,6 +1,5 @@
-/* test_shard_clocks.c - gateways that bring the clocks of eight shards on a real redis-server to
- * one again. No clock is stepped: ten minutes back is the same as what was given out ten minutes
- * ahead. */
+/* test_shard_clocks.c - gateways that align the clocks of eight shards in a real redis-server. No
+ * clock is set: ten minutes back is the same as an id ten minutes ahead. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +22,7 @@ enum {
 
 static struct patience patience;
 static struct metrics_board *board;
-static uint64_t now_ms; /* of Redis, when the test began */
+static uint64_t now_ms; /* Redis's time when the test began */
 
 struct gateway {
     struct redis_commands *commands;
@@ -66,7 +65,7 @@ static void assert_one_clock(void)
         assert_int_equal(until_ms(shard), until_ms(0));
 }
 
-/* ---- what has been asked has been answered ---- */
+/* ---- waiting for answers ---- */
 
 static void on_answer(void *owner, const redisReply *reply, const char *why)
 {
@@ -75,8 +74,8 @@ static void on_answer(void *owner, const redisReply *reply, const char *why)
     *(bool *)owner = true;
 }
 
-/* What is on the way to Redis is so behind each other, and one call leads to the next: so as many
- * answers later as a round has calls nothing is left to come. */
+/* Commands to Redis are answered in order, and one call leads to the next: after as many answers as
+ * a round has calls, none is left. */
 static void settle(void)
 {
     for (size_t i = 0; i < GATEWAYS * (3 * SHARDS + 2); i++) {
@@ -184,7 +183,7 @@ static void test_gateways_that_see_it_at_once_write_once(void **state)
 
     (void)state;
     take_time(0, high);
-    take_time(1, high + 50 * SL_ID_PER_MS); /* it had given out a little more */
+    take_time(1, high + 50 * SL_ID_PER_MS); /* it had minted a little more */
     RUN_UNTIL(&patience, count(METRIC_CLOCK_RAISES) == SHARDS);
     settle();
     assert_int_equal(count(METRIC_CLOCK_RAISES), SHARDS);
@@ -234,7 +233,8 @@ static void test_what_came_late_is_marked_once(void **state)
     }
     RUN_UNTIL(&patience, count(METRIC_CLOCK_RAISES) == SHARDS);
     for (unsigned i = 0; i < GATEWAYS; i++) {
-        shard_clocks_behind(gateways[i].clocks, shard, low + 1); /* some has passed meanwhile */
+        shard_clocks_behind(gateways[i].clocks, shard,
+                            low + 1); /* some events have passed meanwhile */
         shard_clocks_whole(gateways[i].clocks, shard, high + 9 * SL_ID_PER_MS);
     }
     settle();
@@ -249,7 +249,7 @@ static void test_a_shard_that_was_waited_for_in_vain_is_marked_when_it_is_back(v
     (void)state;
     shard_clocks_behind(gateways[0].clocks, shard, low);
     high = core_must_post(&core, "ada", "nobody could wait for this");
-    wait_ms(2); /* in its own millisecond the clock is not above it yet */
+    wait_ms(2); /* within the same millisecond the clock is not above it yet */
     settle();
     assert_int_equal(count(METRIC_LATE_MARKS), 0);
     shard_clocks_whole(gateways[0].clocks, shard, high);
@@ -280,7 +280,7 @@ static void test_more_than_an_hour_is_given_up(void **state)
     settle();
     assert_int_equal(count(METRIC_CLOCK_RAISES), 0);
     shard_clocks_late(gateways[0].clocks, 0,
-                      sl_id_first_at(now_ms + STEP_MS)); /* the next is not */
+                      sl_id_first_at(now_ms + STEP_MS)); /* the next one is not */
     RUN_UNTIL(&patience, count(METRIC_CLOCK_RAISES) == SHARDS);
 }
 

@@ -1,6 +1,4 @@
-/* test_shard_order.c - messages and batches of the log, as scripted, and as a random history has
- * them.
- */
+/* test_shard_order.c - messages and batches of the log in scripted and in random orders. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +14,7 @@ enum { HELD_BYTES = 4096 };
 
 static struct metrics_board *board;
 static struct metrics *metrics;
-static struct buffer told; /* what was called back, a word each */
+static struct buffer told; /* the callbacks, a word each */
 static struct shard_order *order;
 
 static void on_event(void *context, const struct live_message *message)
@@ -71,7 +69,7 @@ static int end(void **state)
 
 static bool take_json(uint64_t id, uint64_t previous, const char *json)
 {
-    char *copy = mem_copy(json, strlen(json)); /* gone when the function returns */
+    char *copy = mem_copy(json, strlen(json)); /* freed when the function returns */
     struct live_message message = {
         .id = id, .previous = previous, .received_us = 99, .body = sl_slice(copy, strlen(json))};
     bool is_wanted = shard_order_take(order, &message);
@@ -85,8 +83,8 @@ static bool take(uint64_t id, uint64_t previous)
     return take_json(id, previous, "{}");
 }
 
-/* A batch of entries that each name the one before; `first_previous` is what the first one names.
- */
+/* A batch of entries, each of which names the one before; `first_previous` is what the first one
+ * names. */
 static void batch_of(uint64_t after, uint64_t to, bool is_full, uint64_t first_previous,
                      const uint64_t *ids, size_t count)
 {
@@ -102,7 +100,7 @@ static void batch_of(uint64_t after, uint64_t to, bool is_full, uint64_t first_p
 #define IDS(...)                                                                                   \
     (const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t)
 
-/* What was called back since the last time. */
+/* The callbacks since the last call. */
 static void expect_told(const char *expected)
 {
     buffer_append_char(&told, '\0');
@@ -140,7 +138,7 @@ static void test_messages_in_order_pass_at_once(void **state)
     assert_int_equal(metric_get(metrics, METRIC_EVENT_GAPS), 0);
 }
 
-/* ---- begun while the log could not be read ---- */
+/* ---- started while the log was unreadable ---- */
 
 enum { OTHER = SL_ID_PER_SHARD, AFTER = SL_ID_PER_MS }; /* an id of shard 1, one of shard 0 */
 
@@ -192,7 +190,7 @@ static void test_what_the_log_has_lost_meanwhile_is_a_gap(void **state)
     expect_told("retention(64,4101] 4105 ");
 }
 
-/* A new intake process that begins while the shard is away. */
+/* A new intake process that starts while the shard is unavailable. */
 static void test_a_guess_tells_nothing_to_who_knows_more(void **state)
 {
     (void)state;
@@ -288,7 +286,7 @@ static void test_events_in_the_log_and_held_back_are_passed_once(void **state)
     take(13, 12);
     take(14, 13);
     take(13, 12);
-    batch_of(10, 12, false, 10, IDS(11, 12, 13, 14)); /* more than was asked for */
+    batch_of(10, 12, false, 10, IDS(11, 12, 13, 14)); /* more than requested */
     take(14, 13);
     take(15, 14);
     expect_told("11 12 13 14 15 ");
@@ -299,7 +297,7 @@ static void test_what_the_log_has_lost_is_told_where_it_was(void **state)
 {
     (void)state;
     take(20, 19);
-    batch_of(10, 19, false, 14, IDS(15, 17, 18)); /* 11 to 14 are gone, and 19 */
+    batch_of(10, 19, false, 14, IDS(15, 17, 18)); /* 11 to 14 are missing, and 19 */
     expect_wants(17, 20);
     batch_of(17, 20, false, 19, IDS(20));
     expect_told("retention(10,14] 15 17 18 retention(18,19] 20 ");
@@ -308,7 +306,7 @@ static void test_what_the_log_has_lost_is_told_where_it_was(void **state)
     expect_wants(19, 30);
     batch_of(19, 30, false, 0, NULL, 0);
     expect_told("retention(20,29] 30 ");
-    take(29, 28); /* told already */
+    take(29, 28); /* has passed already */
     expect_told("");
     expect_wants_nothing();
 }
@@ -373,7 +371,7 @@ static void test_quiet_shard_with_much_behind_it_is_read_to_the_end(void **state
 static void test_batch_asked_for_too_early_proves_nothing_lost(void **state)
 {
     (void)state;
-    take(14, 13); /* while a look at the quiet shard was under way, with nothing to see yet */
+    take(14, 13); /* while the quiet shard was being looked up, with nothing new yet */
     batch_of(10, SL_ID_MAX, false, 0, NULL, 0);
     expect_wants(10, 13);
     expect_told("");
@@ -426,7 +424,7 @@ static void test_more_than_may_be_held_is_read_from_the_log(void **state)
     expect_wants(10, 16);
     take(17, 16);
     assert_in_range(metric_get(metrics, METRIC_HELD_BYTES), 1, HELD_BYTES);
-    batch_of(10, 11, false, 10, IDS(11)); /* asked for before */
+    batch_of(10, 11, false, 10, IDS(11)); /* requested before */
     expect_wants(11, 16);
     batch_of(11, 16, false, 11, IDS(12, 13, 14, 15, 16));
     expect_told("11 12 13 14 15 16 17 ");
@@ -477,7 +475,7 @@ static void test_without_memory_nothing_is_lost_or_late(void **state)
     expect_told("11 12 13 ");
 }
 
-/* ---- rewound ---- */
+/* ---- rewinds ---- */
 
 static void test_id_below_the_last_one_that_is_new_rewinds(void **state)
 {
@@ -523,10 +521,10 @@ static void test_what_was_missed_below_the_last_id_is_found(void **state)
     (void)state;
     take(11, 10);
     take(20, 11);
-    take(21, 20); /* 20 and 21 are lost; 12 and 13 come in their place, unheard */
+    take(21, 20); /* 20 and 21 are lost; 12 and 13 replace them, not received */
     assert_true(take(14, 13));
     expect_wants(10, 21);
-    batch_of(21, SL_ID_MAX, false, 14, IDS(30)); /* was under way; begins too late */
+    batch_of(21, SL_ID_MAX, false, 14, IDS(30)); /* was in flight; begins too late */
     expect_wants(10, 21);
     batch_of(10, 21, false, 10, IDS(11, 12, 13, 14));
     expect_told("11 20 21 rewound(11,21] 12 13 14 ");
@@ -587,12 +585,12 @@ static void test_what_a_former_master_says_is_dropped(void **state)
     (void)state;
     take(11, 10);
     take(12, 11);
-    take(14, 11); /* it has not heard of 12 */
+    take(14, 11); /* 12 has not arrived */
     take(15, 14);
     take(17, 12);
     expect_wants(11, 14);
     batch_of(11, 14, false, 11, IDS(12));
-    expect_wants(12, 14); /* of which 15 speaks */
+    expect_wants(12, 14); /* which 15 names */
     batch_of(12, 14, false, 0, NULL, 0);
     expect_wants(11, 15);
     batch_of(11, 15, false, 11, IDS(12));
@@ -606,7 +604,7 @@ static void test_what_a_former_master_said_is_told_once(void **state)
 {
     (void)state;
     take(11, 10);
-    take(20, 11); /* nobody can know that it is of the former master */
+    take(20, 11); /* nobody can know that it comes from the previous master */
     take(12, 11);
     batch_of(11, 20, false, 11, IDS(12));
     expect_told("11 20 rewound(11,20] 12 ");
@@ -641,7 +639,7 @@ static void test_ids_are_remembered_for_a_while(void **state)
     buffer_clear(&told);
     take(2000, 1999);
     expect_told("");
-    take(11, 10); /* that it was is forgotten */
+    take(11, 10); /* that it was lost is forgotten */
     expect_wants(1977, 3000);
     batch_of(1977, 3000, false, 2999, IDS(3000));
     expect_told("");
@@ -650,12 +648,12 @@ static void test_ids_are_remembered_for_a_while(void **state)
 
 /* ---- a random history ---- */
 
-/* The true log: id and whether it has been trimmed. */
+/* The complete log: ids, and whether each was trimmed. */
 enum { HISTORY = 400, BATCH = 5 };
 
 static uint64_t history[HISTORY + 1];
 
-/* Of the same shard. */
+/* An id of the same shard. */
 static uint64_t some_id_after(uint64_t id)
 {
     id += 1 + (uint64_t)(rand() % 3);
@@ -675,8 +673,8 @@ static size_t entries_of(uint64_t after, uint64_t to, size_t written, size_t tri
     return count;
 }
 
-/* Messages are lost, repeated and late at random; batches too; the log is trimmed at times. In the
- * end each event has been passed once and in order, or lies in a gap that was told. */
+/* Messages are lost, repeated and delayed at random; batches too; the log is sometimes trimmed. In
+ * the end each event has passed once and in order, or is in a gap that was reported. */
 static void run_history(unsigned seed)
 {
     size_t written = 0, trimmed = 0;
@@ -694,7 +692,7 @@ static void run_history(unsigned seed)
         case 0:
         case 1:
         case 2:
-        case 3: /* an event, heard mostly */
+        case 3: /* an event, usually received */
             if (written == HISTORY)
                 break;
             written++;
@@ -702,7 +700,7 @@ static void run_history(unsigned seed)
             for (int times = rand() % 6 ? 1 : rand() % 3; times > 0; times--)
                 take(history[written], history[written - 1]);
             break;
-        case 4: /* a batch is asked for: the log answers as of now */
+        case 4: /* a batch is requested: the log answers as of now */
             if (is_asked)
                 break;
             after = shard_order_last(order);
@@ -715,7 +713,7 @@ static void run_history(unsigned seed)
             is_asked = true;
             break;
         case 5:
-        case 6: /* and comes */
+        case 6: /* and arrives */
             if (is_asked)
                 shard_order_batch(order, &batch, 99);
             is_asked = false;

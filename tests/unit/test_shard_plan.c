@@ -1,4 +1,4 @@
-/* Which shards go where: few moves, even shares, nothing on masters that leave. */
+/* Which shards go to which master: few moves, even shares, nothing on masters that leave. */
 #include <string.h>
 
 #include "cli/shard_plan.h"

@@ -1,5 +1,5 @@
-/* What every shard is asked now and then, of two nodes of a cluster: one of them may be away, and
- * the shards of the other are told all the same. */
+/* Periodic questions about every shard to two nodes of a cluster: one of them may be unavailable,
+ * and the shards of the other are reported nevertheless. */
 #include <signal.h>
 
 #include "gateway/redis/shard_watch.h"
@@ -17,7 +17,7 @@ static struct redis_commands *commands;
 static struct shard_watch *watch;
 static struct told {
     unsigned rounds, ends, asked[SHARDS];
-} * told; /* what the watch has of ours */
+} * told; /* passed to the watch */
 
 static void on_begin(void *context)
 {

@@ -1,4 +1,4 @@
-/* The board of slow clients, and the JSON that shows it. */
+/* The board of slow clients, and its JSON. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +69,7 @@ static void test_lists_of_all_workers_become_one(void **state)
     slow_board_free(board);
 }
 
-/* A writer that is killed again and again, wherever it is; what is read is whole or nothing. */
+/* A writer is killed again and again, anywhere; a reader gets a complete list or none. */
 static void test_a_reader_never_sees_half_of_a_list(void **state)
 {
     struct slow_board *board = slow_board_new(1);
@@ -115,7 +115,7 @@ static void test_a_reader_never_sees_half_of_a_list(void **state)
         close(alive[1]);
     }
     assert_true(seen > 0);
-    slow_board_forget_worker(board, 0); /* repairs what the crash left */
+    slow_board_forget_worker(board, 0); /* repairs the state that the crash left */
     slow_board_free(board);
 }
 
@@ -153,8 +153,7 @@ static void test_subjects_are_shown_to_those_who_may_see_them(void **state)
     assert_true(json_is_object(json_object_get(json, "metrics")));
     client = json_array_get(json_object_get(json, "slowest"), 0);
     assert_string_equal(json_string_value(json_object_get(client, "subject")), "ada \"x\"");
-    assert_string_equal(json_string_value(json_object_get(client, "filter")),
-                        "posts with \"tea\"");
+    assert_string_equal(json_string_value(json_object_get(client, "filter")), "posts with \"tea\"");
     assert_string_equal(json_string_value(json_object_get(client, "stream")), "firehose");
     assert_string_equal(json_string_value(json_object_get(client, "transport")), "sse");
     assert_int_equal(json_integer_value(json_object_get(client, "worker")), 1);
@@ -231,7 +230,7 @@ static void test_a_part_fails_when_it_does_for_any_worker(void **state)
     expect_health(board, "writes", "failing", 5000, "the \"disk\"");
     assert_int_equal(metrics_sum(board, METRIC_FAILING_WRITES), 2);
     assert_false(health_set(first, HEALTH_WRITES, HEALTH_FAILING, "the memory", 8000));
-    expect_health(board, "writes", "failing", 5000, "the memory"); /* since it first did */
+    expect_health(board, "writes", "failing", 5000, "the memory"); /* since the first failure */
     metrics_slot_reset_gauges(first);
     health_forget(first);
     expect_health(board, "writes", "failing", 6000, "later");

@@ -93,10 +93,11 @@ static void test_secrets_are_texts_of_128_bits(void **state)
     assert_string_not_equal(one, other);
     assert_true(stream_pass_is_secret(sl_slice_str(one)));
     assert_false(stream_pass_is_secret(sl_slice(one, sizeof(one) - 2)));
-    assert_false(stream_pass_is_secret(SL_SLICE("AAAAAAAAAAAAAAAAAAAAAB"))); /* bits left over */
+    assert_false(
+        stream_pass_is_secret(SL_SLICE("AAAAAAAAAAAAAAAAAAAAAB"))); /* unused bits are set */
     assert_false(stream_pass_is_secret(SL_SLICE("AAAAAAAAAAAAAAAAAAAAA=")));
     assert_int_equal(stream_pass_name(SL_SLICE("abc"), name), 0);
-    assert_string_equal(name, "ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0"); /* of FIPS 180 */
+    assert_string_equal(name, "ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0"); /* from FIPS 180 */
 }
 
 static void test_a_cookie_is_found_among_others(void **state)

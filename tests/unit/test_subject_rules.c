@@ -1,4 +1,4 @@
-/* Rules that a subject keeps: as Redis has them, and as a value. */
+/* Stored rules of a subject: as stored in Redis, and as a value. */
 #include "gateway/front/subject_rules.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* test_subscriber.c - the subscriber on a real redis-server, and on servers that misbehave. */
+/* test_subscriber.c - the subscriber with a real redis-server, and with servers that misbehave. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -18,7 +18,7 @@
 #include "tests/support/patience.h"
 #include "tests/support/redis_server.h"
 
-enum { TIMEOUT_MS = 20000 }; /* for a Redis that is well, on a machine that is not */
+enum { TIMEOUT_MS = 20000 }; /* for a working Redis on a slow machine */
 
 static struct patience patience;
 static struct metrics_board *board;
@@ -26,15 +26,15 @@ static struct metrics *metrics;
 static struct redis_server server;
 static redisContext *publisher;
 
-/* What the subscriber under test has told. */
+/* The callbacks of the tested subscriber. */
 static struct {
     struct subscriber *subscriber;
     struct buffer messages; /* "shard:id=json " */
     size_t message_count, turn_count;
-    size_t unended; /* messages behind the last end of a turn */
+    size_t unended; /* messages after the last end of a turn */
     uint64_t last_id;
     struct buffer log_ends; /* "shard:id " */
-    int log_end_error;      /* what on_log_end() returns, once */
+    int log_end_error;      /* returned once by on_log_end() */
     size_t subscribed_count, lost_count;
     uint32_t shards;
     char reason[256];
@@ -103,7 +103,7 @@ static const struct subscriber_callbacks callbacks = {
     .lost = on_lost,
 };
 
-/* ---- a loop that does not wait for ever ---- */
+/* ---- an event loop with a deadline ---- */
 
 static void complain(void)
 {
@@ -286,7 +286,7 @@ static void publish_many(size_t count)
     }
 }
 
-/* One message, and how long it took to be heard. */
+/* Publishes one message; returns how long it took to arrive. */
 static uint64_t heard_after_ms(void)
 {
     size_t count = told.message_count;
@@ -310,7 +310,7 @@ static void test_who_is_busy_rests(void **state)
         publish_many(2000);
         run_until(told.message_count == count - 1);
     } while (heard_after_ms() < 250);
-    heard_after_ms(); /* it goes on, and is not busy any more */
+    heard_after_ms(); /* it continues, and is not busy any more */
 }
 
 static void test_bad_headers_are_counted_and_dropped(void **state)
@@ -432,7 +432,7 @@ static void on_expiry(uv_timer_t *timer)
     *(bool *)timer->data = true;
 }
 
-/* A Redis that gets no time to answer is rightly given up, and the second begins anew. */
+/* A Redis that gets no time to answer is rightly given up, and the second part starts again. */
 static void test_quiet_redis_answers_pings_and_stays(void **state)
 {
     uv_timer_t timer;
@@ -469,13 +469,13 @@ static void test_stopped_process_reads_before_it_gives_up(void **state)
         before = uv_hrtime();
         publish("{\"a\":1}");
         while (uv_hrtime() - before < UINT64_C(100) * 1000000)
-            continue; /* several periods go by without the loop */
+            continue; /* several periods pass without the loop */
         run_until(told.message_count == (size_t)i + 1);
     }
     assert_int_equal(told.lost_count, 0);
 }
 
-/* A TCP port of the loopback that was free just now. */
+/* Returns a loopback TCP port that was free just now. */
 static int free_port(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
@@ -489,7 +489,7 @@ static int free_port(void)
     return ntohs(address.sin_port);
 }
 
-/* Lets the server listen on a port too, and subscribes there. */
+/* Lets the server also listen on a port, and subscribes there. */
 static void subscribe_by_tcp(const char *user_and_password)
 {
     char url[256];
@@ -529,7 +529,7 @@ static void test_wrong_password_is_tried_again_until_it_is_right(void **state)
     assert_int_equal(pipe(log_pipe), 0);
     dup2(log_pipe[1], STDERR_FILENO);
     subscribe_by_tcp("listener:wrong");
-    for (int turn = 0; turn < 12; turn++) /* a few attempts, one line of log */
+    for (int turn = 0; turn < 12; turn++) /* a few attempts, but one log line */
         uv_run(&patience.loop, UV_RUN_ONCE);
     dup2(stderr_copy, STDERR_FILENO);
     close(stderr_copy);
@@ -596,7 +596,7 @@ static void test_foreign_schema_is_refused(void **state)
     run_until(told.subscribed_count == 1);
 }
 
-/* Freed after each number of turns, from the first to one that has subscribed. */
+/* It is freed after each number of turns, from the first to one that has subscribed. */
 static void test_it_can_be_freed_at_any_time(void **state)
 {
     (void)state;
@@ -673,11 +673,11 @@ static void test_out_of_memory_delays_it_at_most(void **state)
     }
 }
 
-/* ---- on servers that are none ---- */
+/* ---- with servers that are not Redis ---- */
 
 static char fake_path[108];
 static uv_pipe_t fake;
-static struct sl_slice fake_says; /* to whoever connects */
+static struct sl_slice fake_says; /* sent to every client */
 static bool fake_hangs_up;
 static size_t fake_connections;
 static struct buffer fake_heard;
@@ -706,7 +706,7 @@ static void on_fake_heard(uv_stream_t *stream, ssize_t size, const uv_buf_t *roo
 
 static void on_fake_said(uv_write_t *write, int status)
 {
-    (void)status; /* the subscriber may have left before it heard all */
+    (void)status; /* the subscriber may have disconnected before it read everything */
     free(write);
 }
 

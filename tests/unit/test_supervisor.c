@@ -22,7 +22,7 @@
 
 enum { PATIENCE_MS = 20000, MAX_WORKERS = 4 };
 
-/* The supervisor runs in a child of the test, its workers below that. What they do they tell as
+/* The supervisor runs in a child of the test, its workers below that. They report what they do as
  * lines of text: "up 0 1234", "term 0", "hup 0". */
 struct scene {
     struct config *config;
@@ -33,7 +33,7 @@ struct scene {
     int listeners[MAX_WORKERS];
     uint16_t port;
     unsigned workers;
-    int report[2]; /* lines of the workers */
+    int report[2]; /* lines from the workers */
     int ready[2];  /* the ready descriptor */
     char data_dir[64];
     unsigned *starts; /* of any worker; in shared memory */
@@ -87,7 +87,7 @@ static int good_worker(const struct gateway_parts *parts)
     }
 }
 
-/* Takes three of the four places for streams, and never gives one back. */
+/* Takes three of the four places for streams, and never frees one. */
 static int streaming_worker(const struct gateway_parts *parts)
 {
     const struct admission_limits limits = {.streams = 4};
@@ -123,7 +123,7 @@ static int refusing_worker(const struct gateway_parts *parts)
     return good_worker(parts);
 }
 
-/* Before it is ready: the settings of others are not to blame for a crash. */
+/* Before it is ready: then new settings are not the cause of a crash. */
 static int crash_once_worker(const struct gateway_parts *parts)
 {
     if (__atomic_load_n(scene.starts, __ATOMIC_RELAXED) == 0) {
@@ -154,11 +154,11 @@ static int redis_worker(const struct gateway_parts *parts)
     return good_worker(parts);
 }
 
-/* The scene */
+/* The fixture */
 
 static void scene_read_config(const char *const *options)
 {
-    /* Read again on SIGHUP, long after this. */
+    /* Read again on SIGHUP, long afterwards. */
     static char program[] = "sluiced", option[] = "--ready-fd", ready_fd[16];
     static char *argv[32];
     static char *const environment[] = {NULL};
@@ -169,7 +169,7 @@ static void scene_read_config(const char *const *options)
     snprintf(ready_fd, sizeof(ready_fd), "%d", scene.ready[1]);
     argv[argc++] = option;
     argv[argc++] = ready_fd;
-    argv[argc++] = (char *)"--worker-timeout"; /* these workers have no loop */
+    argv[argc++] = (char *)"--worker-timeout"; /* these workers have no event loop */
     argv[argc++] = (char *)"0s";
     for (; *options; options++)
         argv[argc++] = (char *)*options;
@@ -177,7 +177,7 @@ static void scene_read_config(const char *const *options)
         fail_msg("%s", failure.text);
 }
 
-/* What main() does between reading the settings and the supervisor; in the child. */
+/* What main() does between reading the settings and starting the supervisor; in the child. */
 static int run_supervisor(void)
 {
     struct supervisor_settings settings = {
@@ -210,7 +210,7 @@ static int run_supervisor(void)
     return r < 0;
 }
 
-/* Starts it all; `options`: NULL-terminated. */
+/* Starts everything; `options`: NULL-terminated. */
 static void play(unsigned workers, int (*worker_main)(const struct gateway_parts *),
                  const char *const *options)
 {
@@ -240,7 +240,7 @@ static void play(unsigned workers, int (*worker_main)(const struct gateway_parts
         close(scene.listeners[i]);
 }
 
-/* The next line that a pipe brings; empty at its end. */
+/* Returns the next line from a pipe; empty at its end. */
 static const char *next_line(int fd)
 {
     static char line[256];
@@ -263,7 +263,7 @@ static void expect_line(const char *expected)
     assert_string_equal(next_line(scene.report[0]), expected);
 }
 
-/* Waits until `count` workers say that they are up; their processes by worker. */
+/* Waits until `count` workers are up; returns their process ids by worker. */
 static void expect_up(unsigned count, pid_t ret_pids[MAX_WORKERS])
 {
     for (unsigned i = 0; i < count; i++) {
@@ -324,7 +324,7 @@ static void stop_with(int number)
     expect_line("hup 0");
     kill(scene.supervisor, number);
     expect_line("term 0");
-    expect_line(""); /* nobody is left to say anything */
+    expect_line(""); /* no process is left that could report anything */
     assert_int_equal(exit_status(), 0);
 }
 
@@ -480,7 +480,7 @@ static void test_workers_end_with_a_supervisor_that_is_killed(void **state)
     expect_ready();
     expect_up(2, pids);
     kill(scene.supervisor, SIGKILL);
-    expect_line(""); /* the last writer is gone */
+    expect_line(""); /* the last writer has exited */
     assert_int_equal(waitpid(scene.supervisor, &status, 0), scene.supervisor);
 }
 
@@ -571,7 +571,7 @@ static int clear_scene(void **state)
     return scene.starts == MAP_FAILED ? -1 : 0;
 }
 
-/* Ends a supervisor that a failed test left behind, by its number. */
+/* Ends a supervisor that a failed test left running, by its process id. */
 static int leave_scene(void **state)
 {
     (void)state;
@@ -605,7 +605,7 @@ static void test_worker_whose_loop_stands_still_is_killed_but_not_after_a_pause_
     assert_non_null(board);
     metrics = metrics_slot(board, 0);
     worker_process_init(&worker, 0, metrics);
-    assert_false(worker_process_kill_if_hung(&worker, 500, 2000)); /* it does not run */
+    assert_false(worker_process_kill_if_hung(&worker, 500, 2000)); /* it is not running */
     if (worker_process_fork(&worker, &ready_fd)) {
         pause();
         _exit(0);

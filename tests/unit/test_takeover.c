@@ -21,7 +21,7 @@ enum { PATIENCE_MS = 20000, MOST = LISTENER_COUNT * LISTENERS_MAX };
 
 static char folder[64];
 static struct takeover *takeover;
-static int sockets[MOST + 1]; /* any descriptors do; the last one plays the lock */
+static int sockets[MOST + 1]; /* any descriptors will do; the last one stands for the lock */
 
 static int begin(void **state)
 {
@@ -53,13 +53,13 @@ static bool is_same_file(int a, int b)
     return fstat(a, &first) == 0 && fstat(b, &second) == 0 && first.st_ino == second.st_ino;
 }
 
-/* What is handed over: the first descriptors as the public listener's, those behind as the operators',
- * the last one as the lock. */
+/* What is handed over: the first descriptors are the public listener's, the next ones the
+ * operators', the last one is the lock. */
 struct estate {
     unsigned listeners, ops_listeners;
     bool has_lock;
-    int interrupted[2]; /* a pipe: the successor is interrupted, tells, and is served then; 0: not
-                         */
+    int interrupted[2]; /* a pipe: the successor is interrupted, reports it, and is then served; 0:
+                           not */
 };
 
 static bool is_as_given(const struct listener *listener, const int *given, unsigned count)
@@ -82,7 +82,7 @@ static void tell(unsigned times)
         _exit(5);
 }
 
-/* In a child, which is the successor: its exit status says how that went. */
+/* In a child process, which is the successor: its exit status is the result. */
 static int succeed(const struct estate *estate, bool says_ready)
 {
     struct heritage heritage;
@@ -99,7 +99,8 @@ static int succeed(const struct estate *estate, bool says_ready)
     if ((heritage.lock >= 0) != estate->has_lock || heritage.pid != getppid())
         return 2;
     if (!is_as_given(&heritage.listeners[LISTENER_PUBLIC], sockets, estate->listeners) ||
-        !is_as_given(&heritage.listeners[LISTENER_OPS], sockets + estate->listeners, estate->ops_listeners))
+        !is_as_given(&heritage.listeners[LISTENER_OPS], sockets + estate->listeners,
+                     estate->ops_listeners))
         return 3;
     if (estate->has_lock && !is_same_file(heritage.lock, sockets[MOST]))
         return 4;
@@ -109,11 +110,11 @@ static int succeed(const struct estate *estate, bool says_ready)
     return 0;
 }
 
-/* Runs the conversation with a successor until that ends; whether it took over. */
+/* Talks to a successor until that ends; returns whether it took over. */
 static bool serve_successor(const struct estate *estate, bool says_ready)
 {
     struct listener listeners[LISTENER_COUNT] = {{.count = estate->listeners},
-                                          {.count = estate->ops_listeners}};
+                                                 {.count = estate->ops_listeners}};
     const struct takeover_offer offer = {listeners, estate->has_lock ? sockets[MOST] : -1};
     bool is_taken = false, has_spoken = false;
     int status;
@@ -136,7 +137,7 @@ static bool serve_successor(const struct estate *estate, bool says_ready)
         assert_int_equal(poll(&waiting, 1, PATIENCE_MS), 1);
         is_taken = takeover_step(takeover, &offer);
         if (has_spoken && takeover_fd(takeover) != before)
-            break; /* it has hung up */
+            break; /* it has disconnected */
         has_spoken = has_spoken || takeover_fd(takeover) != before;
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -168,7 +169,7 @@ static void test_as_many_as_there_may_be_are_handed_over(void **state)
     assert_true(serve_successor(&(struct estate){LISTENERS_MAX, LISTENERS_MAX, true, {0}}, true));
 }
 
-/* Sluiced as it was before operators had a listener tells two numbers. */
+/* An older sluiced, without a listener for operators, sends two numbers. */
 static void test_predecessor_that_knows_one_listener_hands_it_over(void **state)
 {
     char path[128];
@@ -230,7 +231,7 @@ static void test_successor_that_ends_before_it_serves_changes_nothing(void **sta
     assert_false(serve_successor(&(struct estate){1, 0, false, {0}}, false));
     assert_false(serve_successor(&(struct estate){3, 1, true, {0}}, false));
     assert_int_equal(takeover_find(folder), getpid());
-    assert_false(takeover_step(takeover, &none)); /* one that comes and says nothing */
+    assert_false(takeover_step(takeover, &none)); /* one that connects and sends nothing */
     assert_false(takeover_step(takeover, &none));
     assert_true(serve_successor(&(struct estate){3, 0, true, {0}}, true));
 }
@@ -243,7 +244,7 @@ static void test_nobody_is_found_where_nobody_serves(void **state)
     (void)state;
     assert_int_equal(takeover_find("/nonexistent"), 0);
     assert_int_equal(heritage_ask("/nonexistent", &heritage, &failure), -ENOENT);
-    takeover_let_go(takeover); /* as when it was killed: the file stays */
+    takeover_let_go(takeover); /* as if it was killed: the file stays */
     takeover = NULL;
     assert_int_equal(takeover_find(folder), 0);
     assert_int_equal(heritage_ask(folder, &heritage, &failure), -ENOENT);

@@ -1,4 +1,5 @@
-/* The task queue on a real Redis: taken once, tried again, buried, applied in whatever order. */
+/* The task queue with a real Redis: tasks are claimed once, retried, moved to the dead tasks, and
+ * applied in any order. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -16,7 +17,7 @@ enum { SHARDS = 8 };
 
 static uint64_t ada, bob; /* in different shards */
 static char bob_login[16];
-static bool is_clustered; /* the worker asks shard by shard */
+static bool is_clustered; /* then the worker asks one shard after the other */
 
 static int begin(void **state)
 {
@@ -47,7 +48,7 @@ static void assert_followers(uint64_t user, uint64_t follower, bool is_one)
     assert_string_equal(text, is_one ? "1" : "0");
 }
 
-/* Takes every task of ada's shard for a consumer that will not be heard of again; the entries. */
+/* Claims every task of ada's shard for a consumer that disappears; returns the entries. */
 static redisReply *take_and_die(void)
 {
     return core_command(&core, "XREADGROUP GROUP workers gone STREAMS sluice:{%u}:tasks >",
@@ -61,7 +62,7 @@ static void add_task(const char *kind, uint64_t id, uint64_t user, uint64_t targ
         (unsigned)sl_id_shard(ada), kind, id, user, target));
 }
 
-/* A task that a worker had, `gone` since. */
+/* A task that a worker had claimed, `gone` since. */
 static void leave_abandoned(void)
 {
     add_task("follow", 4096, ada, bob);
@@ -136,7 +137,7 @@ static void test_tasks_of_a_worker_that_is_gone_are_claimed(void **state)
     freeReplyObject(taken);
 }
 
-/* What the letter at the head of the dead of ada's shard says. */
+/* Expects this in the first dead task of ada's shard. */
 static void assert_dead(const char *kind, const char *tries, const char *error)
 {
     redisReply *dead =
@@ -202,9 +203,9 @@ static void test_group_is_made_where_it_is_missing(void **state)
     assert_followers(bob, ada, true);
 }
 
-/* ---- taking, keeping, giving back ---- */
+/* ---- claiming, keeping, releasing ---- */
 
-/* Sends what a builder built; the reply is the caller's. */
+/* Sends what a builder built; the caller frees the reply. */
 static redisReply *send_call(struct sl_call *call, int built)
 {
     redisReply *reply = NULL;
@@ -215,7 +216,7 @@ static redisReply *send_call(struct sl_call *call, int built)
     return reply;
 }
 
-/* What `consumer` gets when it claims in ada's shard: one task or none. */
+/* What `consumer` claims in ada's shard: one task or none. */
 static size_t claim(const char *consumer, uint32_t lease_ms, redisReply **ret_reply,
                     struct sl_task *ret_task)
 {
@@ -318,7 +319,7 @@ static void test_task_of_another_is_neither_saved_nor_failed(void **state)
     freeReplyObject(reply);
 }
 
-/* By hand, with XDEL: whoever has it or claims it is told so, and nothing is left of it. */
+/* By hand, with XDEL: a worker that has it or claims it is told, and nothing is left of it. */
 static void test_task_that_somebody_deletes_is_forgotten(void **state)
 {
     redisReply *reply, *pending;
@@ -433,7 +434,8 @@ static void count_done(void *context, enum sl_worker_news news, const struct sl_
                        const char *text)
 {
     (void)text;
-    if (news == SL_WORKER_TASK_DONE && !sl_slice_is(task->kind, "gain")) /* which follows leave */
+    if (news == SL_WORKER_TASK_DONE &&
+        !sl_slice_is(task->kind, "gain")) /* which follows leave behind */
         atomic_fetch_add((atomic_uint *)context, 1);
 }
 
@@ -454,7 +456,7 @@ static void test_threads_share_the_tasks_out(void **state)
     assert_int_equal(sl_worker_new(&address, &core.meta, &options, &worker, NULL), 0);
     assert_int_equal(sl_worker_run(worker, NULL), 0);
     sl_worker_free(worker);
-    assert_int_equal(atomic_load(&done), TASKS + 1); /* each once: no lease has ended */
+    assert_int_equal(atomic_load(&done), TASKS + 1); /* each once: no lease has expired */
     assert_followers(bob, ada, true);
 }
 
@@ -492,7 +494,7 @@ static void test_worker_survives_every_allocation_that_fails(void **state)
         assert_int_equal(r, worker ? 0 : -ENOMEM);
     }
     sl_worker_stop(worker);
-    assert_int_equal(sl_worker_run(worker, NULL), 0); /* told before it began */
+    assert_int_equal(sl_worker_run(worker, NULL), 0); /* told to stop before it began */
     sl_worker_free(worker);
 }
 

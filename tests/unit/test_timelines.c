@@ -1,5 +1,6 @@
-/* Home timelines on a real redis-server, case by case: rounds, tasks, readers who go and come, and
- * many who do everything at once. test_timelines_random.c holds them against a model. */
+/* Home timelines with a real redis-server, case by case: round trips, tasks, readers who become
+ * inactive and return, and many concurrent operations. test_timelines_random.c compares them with a
+ * model. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -18,7 +19,7 @@
 
 static uint64_t ada, bob, cyd;
 
-static bool is_upgraded; /* the database, from its beginning */
+static bool is_upgraded; /* the database, from the beginning */
 
 static int begin(void **state)
 {
@@ -114,7 +115,7 @@ static bool is_kept(uint64_t reader, uint64_t post, uint64_t author)
     return is_there;
 }
 
-/* Reads, and lets the task that this asks for read in what there is. */
+/* Reads, and runs the resulting task, which fills the timeline. */
 static void become_active(const char *login)
 {
     read_home(login);
@@ -153,7 +154,7 @@ static void test_own_posts_are_there_at_once(void **state)
     assert_true(is_kept(ada, first, ada) && is_kept(ada, second, ada));
 }
 
-/* One round trip when all live in one shard, two otherwise. */
+/* One round trip if all users are in one shard, otherwise two. */
 static void test_a_page_is_one_round_trip_or_two(void **state)
 {
     static const char *const timelines[] = {"push", "pull", "hybrid"};
@@ -165,7 +166,7 @@ static void test_a_page_is_one_round_trip_or_two(void **state)
         snprintf(login, sizeof(login), "author%d", i);
         core_must_create(&core, login);
         follow("ada", login);
-        if (i % 5 == 0) { /* and merged in */
+        if (i % 5 == 0) { /* which is merged in */
             follow("bob", login);
             follow("cyd", login);
         }
@@ -199,7 +200,7 @@ static void test_followed_authors_are_there_at_once_and_read_in_by_a_task(void *
     expect_home("ada", 1, post);
     assert_false(is_kept(ada, post, bob));
     core_work_fast(&core);
-    expect_home("ada", 1, post); /* asks for a task, now that bob's shard knows */
+    expect_home("ada", 1, post); /* requests a task, because bob's shard knows now */
     core_work_fast(&core);
     assert_true(is_kept(ada, post, bob));
     assert_int_equal(core_unfollow(&core, "ada", "bob", NULL), 0);
@@ -207,7 +208,7 @@ static void test_followed_authors_are_there_at_once_and_read_in_by_a_task(void *
     expect_home("ada", 0);
 }
 
-/* ---- who is pushed to ---- */
+/* ---- whose timelines are pushed to ---- */
 
 static void test_nothing_is_pushed_to_who_does_not_read(void **state)
 {
@@ -300,7 +301,7 @@ static void leave_fan_out(uint64_t post, uint64_t author)
                                  sl_key(sl_id_shard(author), "tasks", key), post, post, author));
 }
 
-/* The worker that had the task was away for long. */
+/* The worker that had claimed the task was stopped for long. */
 static void test_a_late_push_of_a_deleted_post_changes_nothing(void **state)
 {
     uint64_t post;
@@ -319,7 +320,7 @@ static void test_a_late_push_of_a_deleted_post_changes_nothing(void **state)
     assert_false(is_kept(ada, post, bob));
 }
 
-/* The follow by which ada follows bob. */
+/* Returns the id of the follow by which ada follows bob. */
 static uint64_t ada_follows_bob_since(void)
 {
     char key[SL_KEY_SIZE], room[65536];
@@ -329,7 +330,7 @@ static uint64_t ada_follows_bob_since(void)
         10);
 }
 
-/* What a worker sends for a follower of another shard. */
+/* Does what a worker does for a follower in another shard. */
 static void push_to_ada(uint64_t post, uint64_t since)
 {
     struct sl_call call = SL_CALL_INIT;
@@ -349,7 +350,7 @@ static void push_to_ada(uint64_t post, uint64_t since)
     sl_call_done(&call);
 }
 
-/* Even when the worker had found the post before it was deleted. */
+/* Even if the worker had read the post before it was deleted. */
 static void test_a_push_that_was_under_way_meets_a_tombstone(void **state)
 {
     uint64_t deleted, post;
@@ -373,8 +374,7 @@ static void test_a_push_that_was_under_way_meets_a_tombstone(void **state)
     assert_true(is_kept(ada, post, bob));
 }
 
-/* bob's shard may have forgotten ada meanwhile, and not have told hers that the post was deleted.
- */
+/* Meanwhile bob's shard may have forgotten ada, and not have told hers about the deleted post. */
 static void test_a_push_by_a_follow_that_has_ended_changes_nothing(void **state)
 {
     uint64_t post, since;
@@ -446,7 +446,7 @@ static void test_authors_with_many_followers_are_merged_in_for_ever(void **state
     assert_false(is_kept(ada, before, bob));
 }
 
-/* ---- the size ---- */
+/* ---- size ---- */
 
 static void test_a_timeline_ends_after_its_size_and_fills_up_from_below(void **state)
 {
@@ -474,11 +474,11 @@ static void test_a_timeline_ends_after_its_size_and_fills_up_from_below(void **s
     assert_int_equal(page.count, 10);
     for (int i = 0; i < 10; i++)
         assert_true(page.ids[i] <= posts[25]);
-    core_work_fast(&core); /* it was thin, and is read in anew */
+    core_work_fast(&core); /* it had few posts, and is rebuilt */
     assert_true(is_kept(ada, page.ids[9], bob));
 }
 
-/* ---- damage ---- */
+/* ---- corrupt data ---- */
 
 static void test_a_damaged_home_is_its_reader_s_misfortune_only(void **state)
 {
@@ -504,7 +504,7 @@ static void test_a_damaged_home_is_its_reader_s_misfortune_only(void **state)
     expect_home("cyd", 0);
 }
 
-/* More than Lua's stack holds. */
+/* More than fits on Lua's stack. */
 static void test_the_timeline_of_somebody_who_follows_very_many_is_read_in(void **state)
 {
     enum { VERY_MANY = 9000 };
@@ -519,7 +519,7 @@ static void test_the_timeline_of_somebody_who_follows_very_many_is_read_in(void 
     core_work(&core);
     core_text(&core, text, "HGET %s floor", sl_key_of("active", ada, key));
     assert_string_equal(text, "0");
-    /* Their shard does not know of it, so that they are asked on. */
+    /* Their shard does not know about it, so that they are still asked. */
     assert_int_equal(core_number(&core, "SCARD %s", sl_key_of("behind", ada, key)), VERY_MANY);
 }
 
@@ -574,12 +574,12 @@ static void test_without_memory_a_read_says_so(void **state)
     assert_int_equal(page.count, 5);
 }
 
-/* ---- all at once ---- */
+/* ---- concurrent operations ---- */
 
 enum { RACERS = 4, PEOPLE = 8, STEPS = 150, POSTS_MAX = RACERS * STEPS };
 
 struct racer {
-    struct core core; /* a link of its own to the same server */
+    struct core core; /* its own link to the same server */
     pthread_t thread;
     uint64_t random;
     uint64_t posts[STEPS];
@@ -634,7 +634,7 @@ static void *race(void *argument)
 
             snprintf(login, sizeof(login), "person%d", racer->authors[which]);
             r = core_delete(&racer->core, login, racer->posts[which], NULL);
-            r = r == -ENOENT ? 0 : r; /* deleted before */
+            r = r == -ENOENT ? 0 : r; /* was deleted already */
         } else if (what < 8 && who != whom) {
             r = relations[draw(racer, 8)](&racer->core, login, target, NULL);
         } else {
@@ -675,7 +675,7 @@ static int compare_ids(const void *a, const void *b)
     return *left < *right ? 1 : *left > *right ? -1 : 0;
 }
 
-/* What the sets and profiles say that the timeline of a reader is. */
+/* Returns what a reader's timeline should be according to sets and profiles. */
 static size_t expected_home(uint64_t reader, uint64_t *ret_ids)
 {
     size_t count = 0;
@@ -713,7 +713,7 @@ static void check_homes(void)
     }
 }
 
-/* Everybody does everything at once, and workers run the tasks beside them. */
+/* Everybody does everything concurrently, while workers run the tasks. */
 static void test_what_many_do_at_once_ends_in_the_right_timelines(void **state)
 {
     static const char *const timelines[] = {"hybrid", "push", "pull"};
@@ -768,7 +768,7 @@ static size_t count_kept(uint64_t reader)
     return count;
 }
 
-/* A home holds an eighth more than its size; what is beyond that is cut to the size. */
+/* A home timeline may hold an eighth more than its size; then it is trimmed to its size. */
 static void test_a_home_is_cut_to_its_size(void **state)
 {
     static const size_t kept[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 8, 9, 8};
@@ -782,7 +782,7 @@ static void test_a_home_is_cut_to_its_size(void **state)
     }
 }
 
-/* What was kept before its shard was upgraded: also when something is taken back first. */
+/* Data from before its shard was upgraded; also if the first operation is a removal. */
 static void test_a_home_of_before_becomes_a_list(void **state)
 {
     char room[65536], key[SL_KEY_SIZE];

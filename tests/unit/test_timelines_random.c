@@ -1,12 +1,12 @@
-/* Thousands of random operations by users who post, delete, follow, hide, mute and read, against a
- * plain model of what everybody's home timeline is. Push, pull and hybrid must all agree with it,
+/* Thousands of random operations by users who post, delete, follow, hide, mute and read, compared
+ * with a simple model of everybody's home timeline. Push, pull and hybrid must all agree with it,
  * with one shard and with eight:
  *
- *   - when all tasks have run, every timeline is the model's, whole and in pages;
- *   - at any moment before, no timeline shows what its reader may not see.
+ * - when all tasks have run, every timeline is that of the model, in one page and in several;
+ * - at any moment before that, no timeline shows what its reader may not see.
  *
- * SLUICE_TEST_SEED=N repeats a run; each prints its own. SLUICE_TEST_OPERATIONS=N makes it longer.
- */
+ * SLUICE_TEST_SEED=N repeats a run; each run prints its seed. SLUICE_TEST_OPERATIONS=N makes it
+ * longer. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static int operations = OPERATIONS;
 static uint64_t user_ids[USERS];
 static struct model_post posts[POSTS];
 static size_t post_count;
-static uint32_t upgraded_count; /* shards */
+static uint32_t upgraded_count; /* number of upgraded shards */
 static bool follows[USERS][USERS], hides[USERS][USERS], mutes[USERS][USERS];
 
 static const char *login_of(int user)
@@ -88,7 +88,8 @@ static size_t model_timeline(int reader, uint64_t *ret_ids)
         if (belongs(reader, &posts[i]))
             found[count++] = &posts[i];
     }
-    qsort(found, count, sizeof(found[0]), compare_posts); /* ids of shards do not grow together */
+    qsort(found, count, sizeof(found[0]),
+          compare_posts); /* ids of different shards do not grow together */
     if (count > SIZE)
         count = SIZE;
     for (size_t i = 0; i < count; i++)
@@ -118,7 +119,7 @@ static void describe(const char *what, const uint64_t *ids, size_t count)
     printf("\n");
 }
 
-/* The page must be the part of `expected` between the bounds. */
+/* The page must be the part of `expected` between the limits. */
 static void check_page(int reader, uint64_t before, uint64_t after, size_t limit,
                        const uint64_t *expected, size_t expected_count)
 {
@@ -169,7 +170,7 @@ static void check_all(void)
         if (draw(3) > 0)
             check_reader(reader);
     }
-    core_work_fast(&core); /* what the reads have asked for */
+    core_work_fast(&core); /* what the reads have requested */
     for (int reader = 0; reader < USERS; reader++) {
         if (draw(3) > 0)
             check_reader(reader);
@@ -186,7 +187,7 @@ static const struct model_post *find_post(uint64_t id)
     return NULL;
 }
 
-/* Whatever tasks have not run yet. */
+/* Whichever tasks have not run yet. */
 static void do_peek(void)
 {
     int reader = (int)draw(USERS);
@@ -257,7 +258,7 @@ static void do_relation(bool (*relation)[USERS], uint32_t on_of_8,
 
     if (user == target)
         return;
-    if (draw(4) == 0) { /* as well by those who are followed much */
+    if (draw(4) == 0) { /* authors with many followers, too */
         int swapped = user;
 
         user = target;
@@ -267,7 +268,7 @@ static void do_relation(bool (*relation)[USERS], uint32_t on_of_8,
     relation[user][target] = turns_on;
 }
 
-/* As if the reader had been away for too long: not all keys expire in the same moment. */
+/* As if the reader had been inactive for too long: not all keys expire at the same moment. */
 static void do_leave(void)
 {
     uint64_t reader = user_ids[draw(USERS)];
@@ -278,7 +279,7 @@ static void do_leave(void)
         freeReplyObject(core_command(&core, "DEL %s", sl_key_of(names[i], reader, key)));
 }
 
-/* A home that is met from then on becomes a list. */
+/* A home timeline that is accessed from then on becomes a list. */
 static void do_upgrade(void)
 {
     if (upgraded_count < core.meta.shards)
@@ -368,7 +369,7 @@ static void test_hybrid_timelines_are_the_model_s(void **state)
     run("hybrid");
 }
 
-/* What was kept for one way is not taken for whole in another. */
+/* What was stored for one way is not considered complete in another. */
 static void test_the_way_may_change_at_any_time(void **state)
 {
     static const char *const timelines[] = {"push", "pull", "hybrid"};
@@ -383,7 +384,7 @@ static void test_the_way_may_change_at_any_time(void **state)
     }
 }
 
-/* At the end nothing is kept that was deleted. */
+/* In the end no deleted post is stored. */
 static void test_no_timeline_keeps_a_deleted_post(void **state)
 {
     (void)state;

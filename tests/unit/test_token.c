@@ -30,7 +30,7 @@ static EVP_PKEY *rsa, *ec, *other_rsa, *other_ec;
 
 /* --- keys and files ------------------------------------------------------------------------ */
 
-/* The path is good until the next call but three. */
+/* The path is valid for the next three calls. */
 static const char *path_of(const char *name)
 {
     static char rooms[4][256];
@@ -107,7 +107,7 @@ static struct token_policy *policy_of(const struct token_policy_settings *settin
     return policy;
 }
 
-/* Knows the secret and both public keys. */
+/* A policy with the secret and both public keys. */
 static struct token_policy *full_policy(void)
 {
     const char *const files[] = {path_of("rsa.pem"), path_of("ec.pem")};
@@ -138,7 +138,7 @@ static void append_hmac(struct buffer *jwt, const EVP_MD *digest, const void *ke
     base64url_encode(sl_slice((char *)mac, size), jwt);
 }
 
-/* Whatever `header` says, signed with the secret by SHA-256. */
+/* Signed with the secret by SHA-256, whatever `header` says. */
 static void hs256_token(struct buffer *jwt, const char *header, const char *claims)
 {
     buffer_clear(jwt);
@@ -181,7 +181,7 @@ static void signed_token(struct buffer *jwt, const char *header, const char *cla
     append_signature(jwt, key);
 }
 
-/* Checks a copy that ends where the token ends, so that reading behind it is caught. */
+/* Checks a copy without a byte after it, so that reading past the end is noticed. */
 static enum token_fault check(const struct token_policy *policy, struct sl_slice jwt,
                               struct token *ret_token)
 {
@@ -317,7 +317,7 @@ static void test_signatures_of_key_pairs_are_verified(void **state)
     (void)state;
     signed_token(&jwt, "{\"alg\":\"RS256\"}", "{" GOOD "}", rsa);
     expect(policy, &jwt, TOKEN_OK);
-    for (int i = 0; i < 50; i++) { /* numbers of fewer than 32 bytes among them */
+    for (int i = 0; i < 50; i++) { /* some of their numbers have fewer than 32 bytes */
         signed_token(&jwt, "{\"alg\":\"ES256\"}", "{" GOOD "}", ec);
         expect(policy, &jwt, TOKEN_OK);
     }
@@ -530,7 +530,8 @@ static void test_claims_of_the_wrong_type_are_refused(void **state)
         const char *claims;
         enum token_fault fault;
     } cases[] = {
-        {"{" GOOD ",\"sub\":9007199254740992}", TOKEN_BAD_CLAIMS}, /* rounded from ...993? */
+        {"{" GOOD ",\"sub\":9007199254740992}",
+         TOKEN_BAD_CLAIMS}, /* may have been rounded from ...993 */
         {"{" GOOD ",\"sub\":-9007199254740992}", TOKEN_BAD_CLAIMS},
         {"{" GOOD ",\"sub\":42.0}", TOKEN_BAD_CLAIMS},
         {"{" GOOD ",\"sub\":true}", TOKEN_BAD_CLAIMS},
@@ -864,7 +865,7 @@ static void test_keys_that_kid_could_not_tell_apart_are_refused(void **state)
                          &policy, &failure),
         -EEXIST);
     assert_string_equal(failure.text, "two keys are called 'rsa'");
-    ec_file = write_public_key("more/rsa.pem", ec); /* told apart by `alg` */
+    ec_file = write_public_key("more/rsa.pem", ec); /* distinguished by `alg` */
     token_policy_free(policy_of(&(struct token_policy_settings){
         .public_key_files = (const char *const[]){rsa_file, ec_file}, .public_key_count = 2}));
 }

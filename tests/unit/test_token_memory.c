@@ -58,7 +58,7 @@ static void test_who_was_not_asked_for_the_longest_goes(void **state)
     for (unsigned n = 1; n <= 5; n++)
         assert_int_equal(has(memory, n, 1), n != 2);
     put(memory, 6, 0, 10);
-    put(memory, 7, 20, 1000); /* in place of 6, which is over */
+    put(memory, 7, 20, 1000); /* instead of 6, which has expired */
     assert_false(has(memory, 1, 20));
     for (unsigned n = 3; n <= 5; n++)
         assert_true(has(memory, n, 20));

@@ -1,5 +1,5 @@
-/* tests/unit/test_token_padding.c - RSA signatures whose padding was made by hand: what an attacker
- * tries on verifiers that read padding loosely. */
+/* tests/unit/test_token_padding.c - RSA signatures with manipulated padding, as used in attacks on
+ * verifiers that check padding carelessly. */
 #include <errno.h>
 #include <string.h>
 
@@ -49,7 +49,7 @@ static int verify(enum token_algorithm algorithm, const unsigned char *signature
 
 /* --- PKCS #1, version 1.5 --- */
 
-/* The bytes as they are, under the private key. */
+/* Applies the private key to the bytes as they are. */
 static int verify_encoded(const unsigned char encoded[static BYTES])
 {
     EVP_PKEY_CTX *context = EVP_PKEY_CTX_new(rsa, NULL);
@@ -112,7 +112,7 @@ static void test_what_names_the_hash_is_read_to_the_letter(void **state)
         assert_int_equal(verify_info(bad[i].info, bad[i].size, 0), -EBADMSG);
 }
 
-/* Room behind the hash is where a cube root is hidden. */
+/* Attacks hide a cube root in the room after the hash. */
 static void test_nothing_stands_behind_the_hash(void **state)
 {
     (void)state;
@@ -144,7 +144,7 @@ static void test_padding_is_one_run_of_ff(void **state)
     encoded[1] = 0;
     assert_int_equal(verify_encoded(encoded), -EBADMSG);
     memcpy(encoded, good, sizeof(good));
-    encoded[20] = 0; /* it ends too early */
+    encoded[20] = 0; /* the padding ends too early */
     assert_int_equal(verify_encoded(encoded), -EBADMSG);
 }
 

@@ -57,9 +57,8 @@ static int add(struct snapshots *snapshots, const char *text)
     return snapshots_add(snapshots, sl_slice_str(text), NULL);
 }
 
-/* A snapshot at `now_ms` of a server started at `start`, whose two workers heard `received`
- * messages.
- */
+/* Adds a snapshot at `now_ms` of a server started at `start`, whose two workers have received
+ * `received` messages. */
 static void add_snapshot(struct snapshots *snapshots, int now_ms, int start, int received,
                          int matches)
 {
@@ -168,13 +167,14 @@ static void test_quantile_is_of_what_has_been_counted_between(void **state)
     snprintf(second, sizeof(second), text, 2000, 101, 98, 1, 0);
     snprintf(third, sizeof(third), text, 3000, 101, 98, 1, 7);
     assert_int_equal(add(&snapshots, first), 0);
-    assert_true(snapshots_quantile(&snapshots, "h", 0.5, 1) == 0.1); /* all that it has counted */
+    assert_true(snapshots_quantile(&snapshots, "h", 0.5, 1) ==
+                0.1); /* everything that it has counted */
     assert_int_equal(add(&snapshots, second), 0);
     assert_true(snapshots_quantile(&snapshots, "h", 0.01, 1) == 0.1);
     assert_true(snapshots_quantile(&snapshots, "h", 0.5, 1) == 1);
     assert_true(snapshots_quantile(&snapshots, "h", 1, 1) == 10);
     assert_int_equal(add(&snapshots, third), 0);
-    assert_true(snapshots_quantile(&snapshots, "h", 0.5, 1) == 10); /* beyond the bounds */
+    assert_true(snapshots_quantile(&snapshots, "h", 0.5, 1) == 10); /* beyond the last bucket */
     assert_true(isnan(snapshots_quantile(&snapshots, "none", 0.5, 1)));
     snapshots_done(&snapshots);
 }
@@ -305,7 +305,7 @@ static void test_page_names_slow_clients_and_troubles_without_obeying_them(void 
     snapshots_done(&snapshots);
 }
 
-/* Two workers: the first one as it should be, the second as said. */
+/* Two workers: the first one is well, the second as given. */
 static const char *page_of_workers(const char *up, const char *subscribed, const char *ready,
                                    struct buffer *text)
 {
@@ -346,7 +346,7 @@ static void test_worker_is_well_while_it_is_ready(void **state)
     buffer_done(&text);
 }
 
-/* A title and lines "a1", "a2", ... */
+/* Appends a title and lines "a1", "a2", ... */
 static void fill(struct buffer *text, char name, unsigned lines)
 {
     buffer_append_format(text, "%c\n", name);
@@ -354,8 +354,8 @@ static void fill(struct buffer *text, char name, unsigned lines)
         buffer_append_format(text, "%c%u\n", name, i);
 }
 
-/* Two parts in the first column, the second of which can be shorter, and two lists in the second.
- */
+/* Two parts in the first column, the second of which can be shortened, and two lists in the second
+ * column. */
 static const char *paged(size_t rows, size_t columns, bool has_styles, struct buffer *text)
 {
     const struct layout_form form = {rows, columns, has_styles};
@@ -393,7 +393,7 @@ static void test_page_is_made_to_fit_the_window(void **state)
                         "a\na1\na2\na3\nb\nb1\nc\nc1\n... and 2 more\nd\nd1\n");
     assert_string_equal(paged(10, 80, false, &text),
                         "a\na1\na2\na3\nb\nb1\nc\n... and 3 more\nd\nd1\n");
-    assert_string_equal(paged(5, 80, false, &text), /* the window cuts */
+    assert_string_equal(paged(5, 80, false, &text), /* cut to the window */
                         "a\na1\na2\na3\nb\nb1\nc\n... and 3 more\nd\nd1\n");
     buffer_done(&text);
 }

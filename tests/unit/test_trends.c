@@ -1,4 +1,4 @@
-/* What rises, its sketches beside exact numbers, and the terms that a text has. */
+/* Which terms rise, its sketches compared with exact numbers, and the terms of a text. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -124,7 +124,7 @@ static void test_a_union_is_exact_if_all_of_it_is(void **state)
 
 enum { WORDS = 30000, POSTS = 300000 };
 
-/* Zipf's: the word of rank n comes about 1/n as often as the first. */
+/* Zipf's distribution: the word of rank n is about 1/n as frequent as the first. */
 static unsigned draw(uint64_t *random)
 {
     *random = *random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -176,7 +176,7 @@ static void test_a_sketch_is_exact_up_to_its_stated_error(void **state)
             unsigned word = draw(&random);
 
             add_term(&slice, word, post);
-            add_term(&slice, word, post); /* a post has a term once */
+            add_term(&slice, word, post); /* a term counts once per post */
             exact[word]++;
         }
         assert_int_equal(slice.count, TREND_TERMS);
@@ -198,7 +198,7 @@ static void test_a_sketch_is_exact_up_to_its_stated_error(void **state)
         for (unsigned word = 0; word < WORDS; word++) {
             missing += !is_there[word];
             assert_true(is_there[word] || exact[word] <= slice.error);
-            assert_true(is_there[word] || exact[word] <= slice.unseen); /* a user a post */
+            assert_true(is_there[word] || exact[word] <= slice.unseen); /* one post per user */
         }
         trend_slice_done(&slice);
     }
@@ -281,7 +281,7 @@ static void assert_told(struct trends *trends, uint64_t ms, const char *expected
     buffer_done(&json);
 }
 
-/* One user says more different terms, more often, than there are counters. */
+/* One user posts more different terms, more often, than there are counters. */
 static void test_a_flood_of_terms_hides_no_trend_and_makes_none(void **state)
 {
     struct trends *trends = trends_new(&question, TREND_OF_HASHTAGS);
@@ -300,7 +300,7 @@ static void test_a_flood_of_terms_hides_no_trend_and_makes_none(void **state)
     trends_free(trends);
 }
 
-/* --- more terms than counters, beside exact numbers --- */
+/* --- more terms than counters, compared with exact numbers --- */
 
 enum { CORPUS_POSTS = 60000, CORPUS_WORDS = 10, RISING = 3, HALF = CORPUS_POSTS / 2 };
 
@@ -313,8 +313,8 @@ static unsigned draw_of_corpus(unsigned post, unsigned word, uint64_t *random)
     return is_planted ? WORDS - 1 - post % 50 : draw(random);
 }
 
-/* Ten minutes in which every post has another author, so that users are posts. Words of Zipf's
- * frequencies, none of which rises but the three that are planted in the second half. */
+/* Ten minutes in which every post has a different author, so the number of users is that of posts.
+ * The words have Zipf's frequencies; only three that are planted in the second half rise. */
 static void add_corpus(struct trends *trends)
 {
     struct sl_words *words = sl_words_new(1);
@@ -349,7 +349,7 @@ static unsigned number_behind(const char *json, const char *name)
     return (unsigned)strtoul(found + strlen(name), NULL, 10);
 }
 
-/* Sets with more than 64 users in a slice are estimated: 6.5 %, and four of that. */
+/* Sets with more than 64 users in a slice are estimated: the tolerance is four times 6.5 %. */
 static void assert_users(unsigned told, unsigned exact, unsigned error)
 {
     assert_true(told <= exact + exact * 26 / 100);

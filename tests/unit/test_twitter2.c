@@ -1,4 +1,4 @@
-/* What X's API 2 is told of an event, whatever is asked for, and how its names are read. */
+/* The messages of X's API 2 for an event with any options, and parsing their names. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static const char rich[] =
     "47.3,8.6,47.4]},\"media\":[{\"type\":\"photo\",\"url\":\"u\"}],\"reply_to\":{\"post\":"
     "\"114677036740608\",\"user\":\"7\",\"login\":\"eve\"},\"source\":\"web\"}}";
 
-/* The message; NULL: none is said. */
+/* Returns the message; NULL: none. */
 static json_t *said(const char *text, uint64_t options)
 {
     struct event *event = event_of(0, text);
@@ -60,7 +60,7 @@ static void test_options_have_room(void **state)
 static void test_clients_do_not_give_up_in_silence(void **state)
 {
     (void)state;
-    assert_in_range(twitter2.max_keepalive_ms, 1, 10000); /* tweepy does after 21 s */
+    assert_in_range(twitter2.max_keepalive_ms, 1, 10000); /* tweepy disconnects after 21 s */
 }
 
 static void test_a_name_brings_its_member_alone(void **state)

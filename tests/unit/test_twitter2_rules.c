@@ -1,4 +1,4 @@
-/* Rules of X's filtered stream, in our words. */
+/* Rules of X's filtered stream, translated to Sluice's language. */
 #include "gateway/dialects/twitter2_rule_text.h"
 
 #include <errno.h>

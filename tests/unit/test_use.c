@@ -1,4 +1,4 @@
-/* What gateways tell each other of use, in a Redis: sums of a day, levels that leak, streams. */
+/* How gateways exchange usage through Redis: sums of a day, leaking levels, streams. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,7 +107,7 @@ static void test_sums_are_of_all_and_of_the_day(void **state)
     assert_int_equal(heard.sums[0], 12);
     assert_int_equal(heard.sums[2], 36);
     assert_true(heard.day > 20000);
-    change("day", -1); /* it was yesterday */
+    change("day", -1); /* as if it was yesterday */
     assert_int_equal(tell(B, &round, &seven).sums[0], 7);
 }
 
@@ -120,7 +120,7 @@ static void test_levels_leak_and_have_room_for_ten_seconds(void **state)
     (void)state;
     round = round_of(A, false);
     level = tell(A, &round, &sixty).levels[0];
-    assert_true(level > 49 && level <= 50); /* ten seconds' worth leaks meanwhile */
+    assert_true(level > 49 && level <= 50); /* meanwhile, what leaks in ten seconds */
     level = tell(B, &round, &sixty).levels[0];
     assert_true(level > 69 && level <= 70); /* no more than the limit and that */
     change("time", -30000);

@@ -48,7 +48,7 @@ static void test_an_offer_is_agreed_to_or_declined(void **state)
          AGREED "; server_max_window_bits=13\r\n"},
         {"permessage-deflate; server_max_window_bits=14; server_no_context_takeover",
          AGREED "; server_no_context_takeover; server_max_window_bits=14\r\n"},
-        /* declined: windows that are too small, or none */
+        /* declined: windows that are too small, or missing */
         {"permessage-deflate; server_max_window_bits=11", ""},
         {"permessage-deflate; server_max_window_bits=8", ""},
         {"permessage-deflate; server_max_window_bits=16", ""},
@@ -61,7 +61,7 @@ static void test_an_offer_is_agreed_to_or_declined(void **state)
         {"permessage-deflate; client_max_window_bits=7", ""},
         {"permessage-deflate; client_max_window_bits=", ""},
         {"permessage-deflate; client_max_window_bits=1000", ""},
-        /* declined: values where there are none, repeated, unknown, malformed */
+        /* declined: values of parameters without values, repeated, unknown, malformed */
         {"permessage-deflate; server_no_context_takeover=true", ""},
         {"permessage-deflate; client_no_context_takeover=", ""},
         {"permessage-deflate; client_no_context_takeover; client_no_context_takeover", ""},
@@ -76,7 +76,7 @@ static void test_an_offer_is_agreed_to_or_declined(void **state)
         {"permessage-deflate client_max_window_bits", ""},
         {"x-webkit-deflate-frame", ""},
         {"permessage-bzip2", ""},
-        /* the first that suits */
+        /* the first acceptable one */
         {"permessage-deflate; server_max_window_bits=8, permessage-deflate", AGREED "\r\n"},
         {"x, permessage-deflate; server_max_window_bits=12, permessage-deflate",
          AGREED "; server_max_window_bits=12\r\n"},
@@ -127,7 +127,7 @@ static int end(void **state)
     return 0;
 }
 
-/* One stream of deflate, ended as `flush` says. */
+/* One stream of deflate, terminated according to `flush`. */
 static void append_deflated(struct buffer *message, struct sl_slice text, int level, int flush)
 {
     z_stream stream = {0};
@@ -198,7 +198,7 @@ static void test_the_examples_of_the_rfc(void **state)
 
 static void test_a_message_may_have_several_streams_that_are_one_history(void **state)
 {
-    /* "Hello" ended with BFINAL, and a second stream that refers to it. */
+    /* "Hello" terminated with BFINAL, and a second stream that refers to it. */
     static const unsigned char back[] = {0xf3, 0x48, 0xcd, 0xc9, 0xc9, 0x07,
                                          0x00, 0x02, 0x13, 0x00, 0x00};
     struct buffer message = BUFFER_INIT;
@@ -215,7 +215,7 @@ static void test_a_message_may_have_several_streams_that_are_one_history(void **
 static void test_nothing_is_kept_between_messages(void **state)
 {
     (void)state;
-    for (int i = 0; i < 2; i++) /* refers to 5 bytes before, where there are none */
+    for (int i = 0; i < 2; i++) /* refers to 5 bytes before, which do not exist */
         expect_inflated(SL_SLICE("\x02\x13\x00\x00"), 100, -EBADMSG, SL_SLICE_NONE);
 }
 

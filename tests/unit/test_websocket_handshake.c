@@ -11,7 +11,7 @@
 
 static struct http_refusal refusal;
 
-/* 0, or the status of the refusal. */
+/* Returns 0, or the status of the refusal. */
 static int check_as(const char *request_line, const char *fields)
 {
     struct buffer text = BUFFER_INIT;

@@ -1,5 +1,5 @@
-/* test_websocket_random.c - random input, read by the reader of WebSocket frames and by a second
- * one, which is simple and slow. */
+/* test_websocket_random.c - random input, read by the WebSocket frame reader and by a second one,
+ * which is simple and slow. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +10,9 @@
 #include "tests/support/draw.h"
 #include "tests/support/websocket_script.h"
 
-/* ---- The second reader: everything at once, no state but where it stands ---- */
+/* ---- The second reader: gets everything at once, its only state is its position ---- */
 
-/* Could bytes behind it make it valid? Tried, not reasoned. */
+/* Could more bytes make it valid? Found by trying, not by reasoning. */
 static bool is_beginning_of_utf8(struct sl_slice text)
 {
     static const char tails[] = "\x80\x90\xa0\xbf";
@@ -75,7 +75,7 @@ static bool reference_control(struct reference *reference, unsigned opcode, stru
     return false;
 }
 
-/* False: nothing further is read. */
+/* False: stop reading. */
 static bool reference_data(struct reference *reference, bool is_final, struct sl_slice payload,
                            bool is_whole)
 {

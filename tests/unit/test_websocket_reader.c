@@ -1,4 +1,4 @@
-/* test_websocket_reader.c - RFC 6455 from the side of a server, case by case.
+/* test_websocket_reader.c - RFC 6455 for a server, case by case.
  *
  * The cases follow the sections of the Autobahn test suite: here 1 framing, 2 pings and pongs, 3
  * reserved bits, 4 opcodes, 5 fragments, 9 limits, 10 others; 6 UTF-8 and 7 closing are in
@@ -403,7 +403,7 @@ static void test_what_is_whole_is_not_copied(void **state)
     websocket_reader_done(&reader);
 }
 
-/* Also that a long message is not given memory before it comes. */
+/* Also checks that a long message is not allocated before it arrives. */
 static void test_memory_is_held_only_within_a_message(void **state)
 {
     struct websocket_reader reader;

@@ -1,5 +1,5 @@
-/* test_websocket_text.c - UTF-8 and closing, as a server reads them: sections 6 and 7 of the
- * Autobahn test suite. The other sections are in test_websocket_reader.c. */
+/* test_websocket_text.c - UTF-8 and closing, for a server: sections 6 and 7 of the Autobahn test
+ * suite. The other sections are in test_websocket_reader.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static const char *const good_texts[] = {
     "\xed\x9f\xbf",
     "\xee\x80\x80",
     "\xef\xbf\xbd",
-    "\xef\xbf\xbe", /* non-characters are code points all the same */
+    "\xef\xbf\xbe", /* non-characters are code points nevertheless */
     "\xef\xbf\xbf",
     "\xf0\x90\x80\x80",
     "\xf0\x9f\xbf\xbe",
@@ -30,7 +30,7 @@ static const char *const good_texts[] = {
     "12345678\xe4\xb8\xad\x65\x66\x67\xf0\x9f\x98\x80",
 };
 
-/* `at`: the byte with which no continuation could make it valid; size: it is cut off. */
+/* `at`: index of the byte after which nothing could make it valid; the size: it is incomplete. */
 static const struct {
     const char *text;
     size_t at;
@@ -84,7 +84,7 @@ static void test_utf8_may_be_cut_anywhere(void **state)
     }
 }
 
-/* Head and mask of a short frame are six bytes. */
+/* Header and mask of a short frame take six bytes. */
 static void test_bad_utf8_is_refused_at_the_first_bad_byte(void **state)
 {
     (void)state;
@@ -93,10 +93,10 @@ static void test_bad_utf8_is_refused_at_the_first_bad_byte(void **state)
         size_t at = bad_texts[i].at;
 
         send_text(text, 0,
-                  false); /* what is cut off is seen with the last byte of the last frame */
+                  false); /* incomplete text is noticed with the last byte of the last frame */
         expect_fault(1007);
         run_faulting_at(6 + (at < text.size ? at : at - 1));
-        send_text(text, 1, true); /* here: with the last byte of the head of the empty one */
+        send_text(text, 1, true); /* here: with the last byte of the header of the empty one */
         expect_fault(1007);
         run_faulting_at(7 * at + (at < text.size ? 6 : 5));
     }

@@ -16,7 +16,7 @@
 
 enum { SMALL = 4096, MANY_TURNS = 200, RECORD = 16384 };
 
-static bool with_tls; /* most tests run both ways */
+static bool with_tls; /* most tests run with and without */
 static bool plain = false, tls = true;
 static struct patience patience;
 static struct wires *wires;
@@ -28,9 +28,9 @@ static struct peer peer;
 static struct end {
     struct wire wire;
     struct buffer heard;
-    size_t largest; /* of what came at once */
+    size_t largest; /* most bytes that came at once */
     unsigned reads, writables, closes;
-    unsigned stops_after; /* so many reads; 0: it does not stop */
+    unsigned stops_after; /* this many reads; 0: it does not stop */
     struct wire *moves_to;
 } end;
 
@@ -54,7 +54,7 @@ static void on_received(struct wire *wire, char *bytes, size_t size)
     if (end.moves_to) {
         wire_move(wire, end.moves_to, &other_callbacks);
         assert_null(wire->lws);
-        wire_close(wire); /* it is closed, so nothing happens */
+        wire_close(wire); /* it is closed, so this has no effect */
     }
 }
 
@@ -168,7 +168,7 @@ static int finish(void **state)
     return 0;
 }
 
-/* `send_size`: of our socket's buffer; 0: as it comes. */
+/* `send_size`: size of our socket's send buffer; 0: the default. */
 static void open_end(int send_size)
 {
     int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -205,7 +205,7 @@ static void connect_any(void)
     exchange();
 }
 
-/* --- a stream of bytes of which each tells its offset --- */
+/* --- a stream in which each byte depends on its offset --- */
 
 static char byte_at(size_t offset)
 {
@@ -303,12 +303,12 @@ static void test_a_blocked_wire_is_writable_once_nothing_is_held(void **state)
     assert_int_equal(end.writables, 1);
 }
 
-/* A slow reader, small sockets, and whoever sends sometimes keeps what was not taken itself. */
+/* A slow reader, small sockets, and a sender that sometimes stores what was not accepted. */
 struct sender {
     unsigned random;
     size_t size;   /* of the whole stream */
     size_t sent;   /* or held */
-    size_t wished; /* bytes before this were offered; those between `sent` and here are kept */
+    size_t wished; /* bytes before this were offered; those between `sent` and here are stored */
 };
 
 static unsigned draw(struct sender *sender, unsigned below)
@@ -355,7 +355,7 @@ static void write_some(struct sender *sender)
     size_t size;
 
     if (sender->wished > sender->sent)
-        return; /* that comes first */
+        return; /* these must be sent first */
     size = draw_size(sender);
     fill(room, sender->sent, size);
     assert_int_equal(wire_write(&end.wire, sl_slice(room, size)), 0);
@@ -410,7 +410,7 @@ static void say_records(size_t count)
     fill(said, 0, count * RECORD);
     peer_say(&peer, sl_slice(said, count * RECORD));
     while (!peer_has_spoken(&peer))
-        peer_turn(&peer); /* all of it is there before our end looks */
+        peer_turn(&peer); /* everything has arrived before our end reads */
 }
 
 static void test_what_comes_at_once_does_not_get_stuck(void **state)
@@ -421,7 +421,7 @@ static void test_what_comes_at_once_does_not_get_stuck(void **state)
     say_records(4);
     TURN_UNTIL(end.heard.size > 0);
     turn_often();
-    assert_int_equal(end.reads, end.stops_after); /* not one more */
+    assert_int_equal(end.reads, end.stops_after); /* and no more */
     end.stops_after += 1;
     wire_resume_reading(&end.wire);
     TURN_UNTIL(end.reads == end.stops_after);
@@ -447,7 +447,7 @@ static void test_what_comes_while_it_does_not_read_waits(void **state)
     check(&end.heard, RECORD);
 }
 
-/* One that does not read still sends, and the other way round. */
+/* One that does not read still sends, and vice versa. */
 static void test_writing_does_not_depend_on_reading(void **state)
 {
     (void)state;
@@ -470,7 +470,7 @@ static void test_the_peer_is_told_of_the_end(void **state)
     assert_memory_equal(peer.heard.data, "bye", 3);
     assert_int_equal(peer.was_told, with_tls);
     assert_int_equal(end.closes, 0);
-    exchange(); /* it may still say something */
+    exchange(); /* it may still send something */
     peer_end(&peer);
     TURN_UNTIL(end.closes == 1);
 }
@@ -541,7 +541,7 @@ static void test_sending_to_a_peer_that_is_gone_fails(void **state)
     assert_int_equal(end.closes, 0);
     wire_close(&end.wire);
     turn_often();
-    assert_int_equal(end.closes, 0); /* who closes is not told */
+    assert_int_equal(end.closes, 0); /* the end that closes gets no callback */
 }
 
 static void test_who_closes_is_not_told(void **state)
@@ -596,7 +596,7 @@ static void test_wires_may_be_closed_before_they_are_heard(void **state)
     (void)state;
     connect_with(0, 0);
     if (!with_tls)
-        peer_say(&peer, SL_SLICE("x")); /* over TLS: it is half through its handshake */
+        peer_say(&peer, SL_SLICE("x")); /* over TLS: it is in the middle of its handshake */
     peer_turn(&peer);
     turn();
     wire_finish(&end.wire);
@@ -702,16 +702,16 @@ static void test_a_certificate_that_does_not_fit_changes_nothing(void **state)
     connect_any();
     assert_int_equal(rename("key.pem", "first.pem"), 0);
     key = certificate_write_key("key.pem", CERTIFICATE_EC, NULL);
-    expect_no_reload(); /* a key of another certificate */
+    expect_no_reload(); /* the key of another certificate */
     EVP_PKEY_free(key);
     assert_int_equal(rename("first.pem", "key.pem"), 0);
     key = certificate_write_key("other.pem", CERTIFICATE_RSA, NULL);
     certificate_write("cert.pem", key, "second");
-    expect_no_reload(); /* a certificate of another key */
+    expect_no_reload(); /* the certificate of another key */
     EVP_PKEY_free(key);
     unlink("other.pem");
     unlink("key.pem");
-    expect_no_reload(); /* no key */
+    expect_no_reload(); /* not a key */
     unlink("cert.pem");
     expect_no_reload();
 }
@@ -767,7 +767,7 @@ static void test_keys_may_be_changed_on_the_way(void **state)
     }
 }
 
-/* In the middle of a record that is not sent whole, which has to be first. */
+/* In the middle of an incomplete record, whose rest must be sent first. */
 static void test_keys_may_be_changed_while_it_is_blocked(void **state)
 {
     (void)state;
@@ -797,7 +797,7 @@ static void test_tls_1_2_will_do_but_is_not_renegotiated(void **state)
     assert_int_equal(end.heard.size, 0);
 }
 
-/* RFC 6066: records of 512 bytes, so that one write of ours is many of them. */
+/* RFC 6066: records of 512 bytes, so that one of our writes consists of many. */
 static void test_records_may_be_small(void **state)
 {
     (void)state;

@@ -7,9 +7,9 @@
 #include "tests/support/cmocka_all.h"
 #include "tests/support/words_reference.h"
 
-/* --- what a text gives -------------------------------------------------------------------- */
+/* --- the words of a text ---------------------------------------------------------------------- */
 
-/* Reads `event`, which must agree with the reference; the caller looks at the dump. */
+/* Reads `event`, which must agree with the reference; the caller checks the dump. */
 static void read_subject(const struct sl_event_view *event, struct buffer *dump)
 {
     struct buffer reference = BUFFER_INIT;
@@ -98,8 +98,8 @@ static void test_marks_move_and_melt_as_in_nfc(void **state)
     assert_normal("x\ufdfa", "xصلى الله عليه وسلم");
 }
 
-/* Unicode 16 has letters that melt into one another and with marks of old; we do not know them,
- * whatever ICU knows. */
+/* Unicode 16 has letters that compose with each other and with older marks; they are treated as
+ * unknown, whatever version ICU has. */
 static void test_what_came_after_unicode_15_stays_as_it_is(void **state)
 {
     (void)state;
@@ -134,7 +134,7 @@ static void test_long_runs_of_marks_are_put_in_order(void **state)
     buffer_done(&reference);
 }
 
-/* ICU alone would take minutes for this, and the test be stopped. */
+/* ICU alone would take minutes for this, until the test's timeout. */
 static void test_a_megabyte_of_marks_in_the_wrong_order_is_no_trouble(void **state)
 {
     struct buffer text = BUFFER_INIT, normal = BUFFER_INIT;
@@ -231,7 +231,8 @@ static void test_hashtags_are_found_as_section_5_says(void **state)
     assert_read("#北京#天气#上海", "hashtags", "北京 上海");
     assert_read("#a#b#c", "hashtags", "a");
     assert_read("a#北京#天气", "hashtags", "天气");
-    assert_read("#〇#北京", "hashtags", "北京"); /* U+3007 is no letter: no tag, nothing closed */
+    assert_read("#〇#北京", "hashtags",
+                "北京"); /* U+3007 is not a letter: no tag, nothing closed */
     assert_read("👍#x (#y) #z-z #_ #_a", "hashtags", "x y z _a");
     assert_read("#http://a.b #", "hashtags", "");
     assert_read("http://a.b #x", "hashtags", "x");
@@ -450,7 +451,7 @@ static void test_word_hash_depends_on_key_order_and_every_byte(void **state)
     assert_true(sl_word_hash_pair(&key, 1, 2) != sl_word_hash_pair(&other, 1, 2));
 }
 
-/* Neighbouring code points fill a table of any size like random numbers: chi-square. */
+/* Adjacent code points fill a table of any size like random numbers do: chi-square test. */
 static void test_word_hash_spreads_neighbouring_code_points(void **state)
 {
     struct sl_word_key key = sl_word_key_new(11);
@@ -478,7 +479,8 @@ static void test_word_hash_spreads_neighbouring_code_points(void **state)
 
 static const struct sl_slice long_urls[] = {SL_SLICE("https://a.b/c"), SL_SLICE("https://d.e/f")};
 
-/* Touches every allocation: many of each list, a segment too long for the stack, an expansion. */
+/* Reaches every allocation: many entries in each list, a segment too long for the stack, an
+ * expansion. */
 static void make_demanding_event(struct buffer *text, struct sl_event_view *ret_event)
 {
     for (int i = 0; i < 40; i++)
@@ -520,7 +522,7 @@ static void test_reading_survives_each_failed_allocation(void **state)
             assert_int_equal(r, -ENOMEM);
             assert_int_equal(words->tokens.count, 0);
             assert_int_equal(words->urls.count, 0);
-            assert_int_equal(sl_words_read(words, &event), 0); /* as good as new */
+            assert_int_equal(sl_words_read(words, &event), 0); /* works like a new one */
         }
         if (words) {
             buffer_clear(&dump);
@@ -548,7 +550,7 @@ static int read_term(struct buffer *normal, struct sl_token_list *tokens, struct
     return 0;
 }
 
-/* Room for tokens is made before they are read: no text has more of them. */
+/* Room for tokens is allocated before they are read: no text has more of them. */
 static void test_the_densest_texts_have_room(void **state)
 {
     static const char *const texts[] = {"a b ", "1手", "©", "👍"};

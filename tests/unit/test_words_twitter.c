@@ -1,6 +1,6 @@
 /* Hashtags, mentions and cashtags of the conformance suite of twitter-text (Apache-2.0), which is
  * not part of this source: ../shared/data/twitter-text-extract.yml, or the folder `data` in
- * $SLUICE_SHARED. Skipped where it is absent. */
+ * $SLUICE_SHARED. Skipped if it is missing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,14 +11,14 @@
 #include "filters/words_private.h"
 #include "tests/support/cmocka_all.h"
 
-/* Where our rules differ on purpose: what we find instead, joined by spaces. */
+/* Where our rules differ deliberately: what we find instead, joined by spaces. */
 static const struct {
     const char *description, *found;
 } differences[] = {
-    /* any run is a name; twitter's is ASCII, and not alone between signs */
+    /* any run of word characters is a name; Twitter's are ASCII, and not alone between signs */
     {"DO NOT extract username ending in @", "_ username"},
     {"DO NOT extract username followed by accented latin characters", "alice"},
-    /* '@' counts after everything but a word, and after every word it does not */
+    /* '@' counts after everything except a word, and never after a word */
     {"Extract lone metion but not @user@user (too close to an email)", "username test"},
     {"Extract mentions after 'RT'", "mention test"},
     {"Extract mentions after 'rt'", "mention test"},
@@ -31,17 +31,17 @@ static const struct {
     {"DO NOT extract username preceded by %", "kn"},
     {"DO NOT extract username preceded by &", "kn"},
     {"DO NOT extract username preceded by *", "kn"},
-    /* a tag may follow an unspaced script, and '/' */
+    /* a tag may follow a script without spaces, and '/' */
     {"DO NOT extract a hashtag without a preceding space", "日本語ハッシュタグ"},
     {"DO NOT extract hashtag if it's a part of URL", "hashtag"},
-    /* a tag holds letters, marks, digits and '_' only */
+    /* a tag contains only letters, marks, digits and '_' */
     {"Hashtag with ideographic iteration mark", "云々 学問のすゝめ いすゞ 各〻 各"},
     {"Extract hashtag with fullwidth tilde", "メ"},
     {"Extract hashtag with wave dash", "メ"},
     {"Extract Hebrew hashtags", "עַל וכו מ"},
     {"Extract Tibetan hashtags", "བོད བོད"},
     {"Extract hashtag with middle dot", "il"},
-    /* a cashtag holds a-z only, and may follow a sign */
+    /* a cashtag contains only a-z, and may follow a sign */
     {"Extract cashtags with . or _", "test test"},
     {"Do not include trailing . or _", "test"},
     {"Do not extract cashtags if there is no space before $", "ok ng"},
@@ -57,7 +57,8 @@ static FILE *open_suite(void)
     return fopen(path, "r");
 }
 
-/* The value behind `member`: JSON, but for YAML's \UXXXXXXXX; NULL: this is another line. */
+/* The value after `member`: JSON, except for YAML's \UXXXXXXXX; NULL: the line has no such
+ * member. */
 static json_t *member_value(const char *line, const char *member)
 {
     char json[4096];
@@ -79,7 +80,7 @@ static json_t *member_value(const char *line, const char *member)
     return json_loadb(json, size, JSON_DECODE_ANY, NULL);
 }
 
-/* The names, joined by spaces; of a mention's two the shorter one. */
+/* The names, joined by spaces; of the two of a mention, the shorter one. */
 static void join_found(const struct sl_words *words, const struct sl_name_list *names,
                        struct buffer *joined)
 {

@@ -1,4 +1,5 @@
-/* Normal form and classes against ICU, over all of Unicode and over strings made at random. */
+/* Normal form and character classes compared with ICU, for all of Unicode and for random
+ * strings. */
 #include <stdio.h>
 #include <string.h>
 
@@ -56,7 +57,7 @@ static void check_normal_form(struct sl_slice text)
         fail_with("normal form", text);
 }
 
-/* `count` code points, 0 ones left out. */
+/* `count` code points, without those that are 0. */
 static void check_points(const uint32_t *points, size_t count)
 {
     char text[4 * RANDOM_LENGTH];
@@ -81,7 +82,8 @@ static void test_every_code_point_alone_has_icu_s_normal_form(void **state)
             check_points(&c, 1);
 }
 
-/* Beside what can change it, and what it can change: a mark of each kind, jamo, a dotted i. */
+/* Next to characters that may change it, or that it may change: a mark of each kind, jamo, a dotted
+ * i. */
 static void test_every_assigned_code_point_has_icu_s_normal_form_among_others(void **state)
 {
     static const uint32_t before[] = {'e', 'i', 0x1100, 0x0323, 0x0130, 0x0378, 0xAC00};
@@ -94,7 +96,7 @@ static void test_every_assigned_code_point_has_icu_s_normal_form_among_others(vo
             u_charType((UChar32)c) == U_PRIVATE_USE_CHAR)
             continue;
         if (c >= 0x3400 && c <= 0x9FFF && c % 16 != 0)
-            continue; /* Han is all alike, and much */
+            continue; /* all of Han behaves alike, and there is much of it */
         check_points((uint32_t[]){before[c % 7], c, behind[c % 9]}, 3);
         check_points((uint32_t[]){c, 0x0301, c, 0x0323}, 4);
         if (u_getCombiningClass((UChar32)c) != 0 || sl_unicode_value(c) >= SL_UNICODE_MARK) {
@@ -126,7 +128,7 @@ static uint64_t next_random(void)
     return stable_hash(++count);
 }
 
-/* A code point, mostly one that does something to its neighbours. */
+/* A code point, usually one that interacts with its neighbours. */
 static uint32_t random_point(void)
 {
     static const char signs[] = "#@$&_ ,.:/-'iIaeZ019";
@@ -144,7 +146,7 @@ static uint32_t random_point(void)
         return 0x0300 + c % 0x70;
     case 2:
         return 0x10000 + c % 0x10000;
-    case 3: /* what the table finds interesting */
+    case 3: /* a code point with an entry in the table */
         for (int i = 0; i < 1000; i++, c = (uint32_t)(next_random() >> 32)) {
             uint16_t value = sl_unicode_value(c % 0x20000);
 
@@ -202,8 +204,8 @@ static void test_random_texts_are_read_as_the_reference_reads_them(void **state)
     sl_words_free(words);
 }
 
-/* The columns of a line of NormalizationTest.txt: source, NFC, NFD, NFKC, NFKD. false: it is no
- * such line, or about a code point that came after Unicode 15.0. */
+/* The columns of a line of NormalizationTest.txt: source, NFC, NFD, NFKC, NFKD. false: another
+ * line, or about a code point added after Unicode 15.0. */
 static bool parse_columns(const char *line, char columns[5][128], size_t sizes[5])
 {
     for (int i = 0; i < 5; i++) {
@@ -224,8 +226,8 @@ static bool parse_columns(const char *line, char columns[5][128], size_t sizes[5
     return true;
 }
 
-/* Normal forms of canonically equivalent strings are equal, but where U+0345, a mark, becomes a
- * letter: then the order of marks before it is the order that it finds. */
+/* Normal forms of canonically equivalent strings are equal, except where U+0345, a mark, becomes a
+ * letter: then marks before it stay in the given order. */
 static void check_line(char columns[5][128], const size_t sizes[5])
 {
     struct buffer first = BUFFER_INIT;

@@ -1,14 +1,14 @@
-/* test_wycheproof.c - Project Wycheproof's vectors for JSON Web Signatures and Keys, against the
+/* test_wycheproof.c - Project Wycheproof's vectors for JSON Web Signatures and Keys, applied to the
  * code that checks tokens.
  *
  *     git clone https://github.com/C2SP/wycheproof
  *     SLUICE_WYCHEPROOF=wycheproof/testvectors_v1 build/dev/tests/unit/test_wycheproof
  *
- * Without that variable they are looked for beside the other data that is shared by checkouts;
- * where there are none the tests are skipped, for the vectors are not ours to copy. No vector that
- * is invalid may be accepted, and none that is valid refused, but for those in stricter_than(),
- * where the specifications leave a choice, and those that contradict another vector. What is signed
- * is no claims, so only form, header, key and signature are checked. */
+ * Without that variable they are looked for next to the other data that checkouts share; if there
+ * are none, the tests are skipped: the vectors are not ours to copy. No invalid vector may be
+ * accepted, and no valid one refused, except for those in stricter_than(), where the specifications
+ * leave a choice, and those that contradict another vector. The signed payloads are not claims, so
+ * only form, header, key and signature are checked. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static const char *text_of(const json_t *object, const char *name)
     return text ? text : "";
 }
 
-/* What a JWS in the JSON serialisation is in the file: an object, or its text. */
+/* Returns the JWS of a test: an object in the JSON serialization, or its text. */
 static char *jws_of(const json_t *test)
 {
     const json_t *jws = json_object_get(test, "jws");
@@ -56,7 +56,7 @@ static const json_t *key_of(const json_t *group)
     return key ? key : json_object_get(group, "private");
 }
 
-/* Another vector of the group has the same text, and the opposite verdict. */
+/* Another vector of the group has the same text and the opposite result. */
 static bool is_contradicted(const json_t *group, const json_t *test)
 {
     const json_t *other, *tests = json_object_get(group, "tests");
@@ -71,7 +71,7 @@ static bool is_contradicted(const json_t *group, const json_t *test)
     return false;
 }
 
-/* Why we may refuse what is valid; NULL: we may not. */
+/* Why a valid vector may be refused; NULL: it may not. */
 static const char *stricter_than(const json_t *group, const json_t *test)
 {
     const char *alg = text_of(key_of(group), "alg"), *comment = text_of(test, "comment");
@@ -119,7 +119,7 @@ static void write_set(const json_t *key, char *path, size_t room)
     json_decref(set);
 }
 
-/* NULL: there is no key that we would use. */
+/* NULL: there is no key that can be used. */
 static struct token_policy *policy_of(const json_t *key)
 {
     char path[300];
@@ -142,7 +142,7 @@ static struct token_policy *policy_of(const json_t *key)
     return policy;
 }
 
-/* A set of secrets: we never use such, so its vectors say nothing of us. */
+/* A set of secrets, which are not supported: its vectors do not apply. */
 static bool is_secret_set(const json_t *key)
 {
     const json_t *keys = json_object_get(key, "keys"), *first = json_array_get(keys, 0);
@@ -150,7 +150,7 @@ static bool is_secret_set(const json_t *key)
     return first && strcmp(text_of(first, "kty"), "oct") == 0;
 }
 
-/* --- the verdicts --- */
+/* --- the results --- */
 
 static void try_vector(const json_t *group, const json_t *test, const struct token_policy *policy,
                        struct tally *tally)

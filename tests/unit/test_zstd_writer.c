@@ -1,4 +1,4 @@
-/* Frames with an end of their own are read by zstd, whatever is in them and however large. */
+/* Frames with their own end are read by zstd, whatever their content and size. */
 #include "gateway/delivery/zstd_writer.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ enum { ID = SL_DICTIONARY_ID_MIN, DICTIONARY_BYTES = 4096, SAMPLES = 400, MOST =
 static const size_t sizes[] = {1,    2,     100,   230,    255,    256, 257,
                                5000, 65791, 65792, 131072, 131073, MOST};
 
-/* Of each kind: what repeats, what is one byte only, what cannot be compressed. */
+/* Content of each kind: repetitive, a single byte, incompressible. */
 static char *content_of(unsigned kind)
 {
     char *content = mem_alloc(MOST);
@@ -107,12 +107,13 @@ static void test_zstd_reads_them(void **state)
         mem_free(content);
     }
     dictionary_unload(&dictionary);
-    try(writer, &dictionary, SL_SLICE("withdrawn: it refers to none")); /* and its bytes are gone */
+    try(writer, &dictionary,
+        SL_SLICE("withdrawn: it refers to none")); /* and its bytes are freed */
     zstd_writer_free(writer);
 }
 
-/* As who has one reads what the server says without: zstd's own dictionaries leave repeated offsets
- * as they are at the beginning of any frame. */
+/* A client with a dictionary decodes frames without one: zstd's own dictionaries leave repeated
+ * offsets unchanged at the beginning of any frame. */
 static void test_who_has_a_dictionary_reads_frames_without(void **state)
 {
     struct dictionary dictionary = dictionary_new(), none = {.bytes = dictionary.bytes};
