@@ -1,11 +1,11 @@
-// decoders.mjs - compressed streams, read by decoders that nobody here wrote.
+// decoders.mjs - compressed streams, read by independent decoders.
 //
 //     node tests/browser/decoders.mjs BUILD_FOLDER
 //
-// Chromium's EventSource, fetch and WebSocket, Node's fetch and zlib, the package ws: each says what
-// an uncompressed sibling with the same filter says, letter by letter, while others come and go, lanes
-// begin their histories anew, keep-alives pass, and to the proper end. Then Chromium's EventSource and fetch again, where
-// there is zstd only.
+// Chromium's EventSource, fetch and WebSocket, Node's fetch and zlib, and the package ws: each must
+// read exactly what an uncompressed stream with the same filter has, while other clients come and
+// go, lanes restart their histories and keep-alives are sent, until the streams are closed
+// properly. Then Chromium's EventSource and fetch again, where only zstd is offered.
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import http from 'node:http';
@@ -19,7 +19,7 @@ const packages = createRequire(path.join(build, 'tests/browser/package.json'));
 const { chromium } = packages('playwright-core');
 const { WebSocket } = packages('ws');
 const PATIENCE_MS = 30_000 * Number(process.env.SLUICE_TEST_PATIENCE ?? 1);
-const SERVICE_RESTART = 1012; // what a drained WebSocket is closed with
+const SERVICE_RESTART = 1012; // the code with which drained WebSockets are closed
 const FIREHOSE = '/v1/stream/firehose';
 const WORDS = ['stream', 'of', 'events', 'coffee', 'tea', 'a', 'gateway', '日本', '☕', 'Dublin', '"quoted"', '\\'];
 
@@ -35,14 +35,15 @@ async function until(condition, what) {
   }
 }
 
-// --- readers: `posts` has the JSON of each post, `encoding` what was agreed on, `ended` comes with a proper end ---
+// --- readers: `posts` has the JSON of each post, `encoding` the agreed encoding, `ended` resolves
+// at a proper end ---
 
 class Reader {
   constructor(name) {
     this.name = name;
     this.posts = [];
     this.rest = '';
-    this.blankLines = 0; // of NDJSON: keep-alives
+    this.blankLines = 0; // in NDJSON: keep-alives
     this.isOpen = false;
     this.ended = false;
   }
@@ -113,7 +114,7 @@ function ws(name, target, perMessageDeflate, says = []) {
   return reader;
 }
 
-// In the page; what it reads is handed over as it comes.
+// Runs in the page, which passes on what it reads.
 const READ_IN_PAGE = {
   EventSource: ({ name, target, token: bearer }) => {
     const source = new EventSource(`${target}?access_token=${bearer}`);
@@ -132,7 +133,7 @@ const READ_IN_PAGE = {
       for (let piece; !(piece = await reader.read()).done;) globalThis.told(name, 'text', piece.value);
       globalThis.told(name, 'end');
     };
-    read().catch((error) => globalThis.told(name, 'error', String(error))); // nobody waits for it
+    read().catch((error) => globalThis.told(name, 'error', String(error))); // nobody awaits it
   },
   WebSocket: ({ name, target, token: bearer }) => {
     const socket = new WebSocket(`ws://${location.host}${target}`, ['sluice.v1', `bearer.${bearer}`]);
@@ -159,7 +160,7 @@ async function chromiumReader(kind) {
   return reader;
 }
 
-// What an EventSource has been answered only the debugger tells.
+// Only the debugger sees the response headers of an EventSource.
 async function openPage(browser) {
   page = await browser.newPage();
   await page.exposeFunction('told', hear);
@@ -206,7 +207,7 @@ async function allEnd(readers) {
   for (const { name, error } of readers) assert.equal(error, undefined, name);
 }
 
-// Each piece is a frame; a keep-alive, too.
+// Each chunk is a frame, also a keep-alive.
 async function framesOfZstd() {
   await servers.startGateway('--keepalive-ms', '500', '--compression', 'zstd');
   await page.goto(`${servers.url}/status`);

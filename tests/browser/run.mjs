@@ -1,9 +1,9 @@
-// run.mjs - the dashboard as people meet it: Chromium, a real sluiced, a real Redis.
+// run.mjs - the dashboard in Chromium, with a real sluiced and a real Redis.
 //
 //     node tests/browser/run.mjs BUILD_FOLDER [WORDS OF A TEST'S NAME]
 //
-// Tests wait for what they expect to see, never for time. Each test has a browser context of its
-// own, and fails when the page wrote an error to the console or asked another host for something.
+// Tests wait for what they expect to see, never for time. Each test has its own browser context,
+// and fails if the page wrote an error to the console or sent a request to another host.
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -27,7 +27,7 @@ const servers = new Servers(build);
 let browser;
 let token;
 
-// --- a page, watched ---
+// --- a page, monitored ---
 
 class Visit {
   static async open(address, { theme = 'light', viewport = { width: 1440, height: 900 }, isPhone = false } = {}) {
@@ -51,7 +51,7 @@ class Visit {
     return visit;
   }
 
-  // The dashboard, live and with its past.
+  // Opens the dashboard, and waits until it is live and has its past.
   static async listen(fragment = '', options = {}) {
     const visit = await Visit.open(`/#${fragment}&token=${token}`, options);
     await visit.isLive();
@@ -66,13 +66,13 @@ class Visit {
     return this.page.locator('.row', { hasText: text });
   }
 
-  // Types a question and Enter; resolves when it is shown.
+  // Types a query and Enter; resolves when it is shown.
   async ask(question, keys = 'Enter') {
     await this.page.locator('#question').fill(question);
     await this.page.locator('#question').press(keys);
   }
 
-  // Until the numbers of the question are these.
+  // Waits until the numbers of the query are these.
   async tells(text) {
     await until(async () => (await this.text('#about')).endsWith(text), `it says ${text}`);
   }
@@ -85,7 +85,7 @@ class Visit {
     await until(async () => (await this.text(selector)) === text, `${selector} shows ${text}`);
   }
 
-  // What the tests caused on purpose, a connection that ends, is no trouble.
+  // Errors that a test caused deliberately, such as a closed connection, are ignored.
   forgive(pattern) {
     this.troubles = this.troubles.filter((trouble) => !pattern.test(trouble));
   }
@@ -191,7 +191,8 @@ const tests = {
   },
 
   async 'what is typed is estimated, and what stands in the way is named'() {
-    // Before a gateway is started anew: what was before it, is drawn from the log, where three posts may be left out.
+    // Before the gateway restarts: numbers from before that come from the log, as a sample that may
+    // lack three posts.
     for (let i = 0; i < 3; i++) await servers.post('ada', 'a chuditch', '--lang', 'en');
     const visit = await Visit.listen('a=&range=15m');
     await visit.page.locator('#question').fill('chuditch OR nobodys');
@@ -222,12 +223,12 @@ const tests = {
     assert.equal(await visit.page.locator('.figure.is-old').count(), 1);
     for (let i = 1; i <= 7; i++) await servers.post('ada', `numbat ${i}.`);
     await servers.startGateway();
-    await visit.page.evaluate(() => document.querySelector('#try-now').click()); // it may be gone
+    await visit.page.evaluate(() => document.querySelector('#try-now').click()); // it may have disappeared
     await visit.tells('8 posts in 5 min');
     await visit.page.locator('#notice').waitFor({ state: 'hidden' });
     assert.doesNotMatch(await table.textContent(), /incomplete|unknown/);
     await until(async () => await visit.row(/numbat \d\./).count() > 0, 'posts are shown again');
-    assert.equal(await visit.page.locator('.row.note').count(), 0); // no gap was told
+    assert.equal(await visit.page.locator('.row.note').count(), 0); // no gap was shown
     visit.forgive(GONE);
     await visit.close();
   },
@@ -290,7 +291,7 @@ const tests = {
     const seconds = (Date.now() - first) / 1000 + 1;
     assert.ok(await visit.row('a thylacine').count() <= 2 * seconds, 'two of a second');
     assert.ok(await visit.page.locator('.row').count() <= 120);
-    assert.deepEqual(await visit.page.evaluate(() => announced), []); // nobody reads that aloud
+    assert.deepEqual(await visit.page.evaluate(() => announced), []); // screen readers do not announce it
     await visit.close();
   },
 
@@ -410,7 +411,7 @@ const tests = {
       await page.goto(`${servers.url}/#a=numbats&range=15m&token=${token}`);
       return page;
     }));
-    for (const page of pages) await page.locator('#about', { hasText: '2 posts in 15 min' }).waitFor(); // also of those who came later
+    for (const page of pages) await page.locator('#about', { hasText: '2 posts in 15 min' }).waitFor(); // those that were opened later, too
     assert.equal((await servers.status()).metrics.sluice_streams, 1);
     await servers.post('ada', 'numbats for all');
     for (const page of pages) await page.locator('#about', { hasText: '3 posts in 15 min' }).waitFor();
@@ -434,7 +435,7 @@ const tests = {
     assert.equal(visit.page.url().includes(token), false);
     assert.equal(visit.page.url().includes('lang'), true);
     await visit.page.reload();
-    await visit.isLive(); // it is remembered in this tab
+    await visit.isLive(); // it is stored for this tab
     await visit.close();
   },
 
@@ -523,14 +524,14 @@ const tests = {
     await servers.post('ada', `a long story ${'and so on '.repeat(20)}`);
     await servers.post('ada', 'from far away', '--geo', '139.7,35.7');
     await visit.row('from far away').waitFor();
-    for (const width of [1200, 820, 360]) { // a window that shrinks, a phone that is turned
+    for (const width of [1200, 820, 360]) { // a shrinking window, a phone that is rotated
       await visit.page.setViewportSize({ width, height: 740 });
       const [room, ...rows] = await visit.page.locator('.posts, .row').evaluateAll((all) => all.map((one) => one.getBoundingClientRect().right));
       assert.ok(rows.length > 1 && Math.max(...rows) <= room + 0.5, `${width}: ${Math.max(...rows)} > ${room}`);
       const { scrollWidth, clientWidth } = await visit.page.evaluate(() => document.documentElement);
       assert.equal(scrollWidth, clientWidth, 'nothing sticks out');
     }
-    // What is told meanwhile may take a line for a moment.
+    // A message may take up a line for a moment.
     await visit.page.waitForFunction(() => document.querySelector('#feed').getBoundingClientRect().top < 420);
     assert.equal(await visit.page.locator('#map').isVisible(), false);
     await visit.page.locator('#views').getByText('Map').click();
@@ -605,8 +606,8 @@ async function connectsTwice() {
   assert.match(await second.text('#notice-text'), /^This token's subject has too many streams\./);
   await until(async () => /^Next try in \d+ s$/.test(await second.text('#state-text')), 'it counts down');
   await isAccessible(second.page);
-  await first.context.close(); // the other may take its place at once
-  await second.page.evaluate(() => document.querySelector('#try-now').click()); // it may be gone
+  await first.context.close(); // the other one may replace it at once
+  await second.page.evaluate(() => document.querySelector('#try-now').click()); // it may have disappeared
   await until(async () => / in 15 min/.test(await second.text('#about')), 'it is live');
   second.forgive(/status of 429|WebSocket connection to/);
   first.forgive(/WebSocket connection to/);
@@ -614,7 +615,7 @@ async function connectsTwice() {
 }
 
 async function isAccessible(page) {
-  // Evaluated by the debugger, so the page's Content-Security-Policy stays as it is.
+  // Evaluated by the debugger, so that the page's Content-Security-Policy stays unchanged.
   await page.evaluate(AXE);
   const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
   assert.deepEqual(violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html, failureSummary }) => `${html} ${failureSummary}`).join('\n')}`), []);
@@ -632,7 +633,7 @@ try {
   await servers.sluice('user', 'add', 'ada', '--name', 'Ada Lindqvist');
   browser = await chromium.launch({
     executablePath: process.env.SLUICE_CHROMIUM ?? '/usr/bin/chromium',
-    // Containers may have a small /dev/shm, and root has no sandbox.
+    // Containers may have a small /dev/shm, and the sandbox does not work as root.
     args: ['--disable-dev-shm-usage', ...(process.getuid() === 0 ? ['--no-sandbox'] : [])],
   });
   for (const [name, test] of Object.entries(tests)) {

@@ -1,4 +1,4 @@
-// servers.mjs - a real redis-server and a real sluiced, in a fresh folder, and the command line.
+// servers.mjs - a real redis-server and a real sluiced in a fresh folder, and the command line.
 import { execFile, spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
@@ -10,7 +10,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 const SECRET = 'a secret for tests, longer than thirty-two bytes';
-// Tests ask more in a minute than people do.
+// Tests exceed the default limits per minute.
 const UNBOUNDED = Object.fromEntries(['CONNECTS_PER_MINUTE', 'CONNECTS_PER_MINUTE_PER_ADDRESS',
   'BAD_TOKENS_PER_MINUTE', 'REQUESTS_PER_SECOND', 'REQUESTS_PER_SECOND_PER_ADDRESS', 'EVENTS_PER_DAY',
   'BYTES_PER_DAY', 'REPLAYED_PER_DAY'].map((what) => [`SLUICE_MAX_${what}`, '0']));
@@ -52,7 +52,7 @@ export class Servers {
     throw new Error('redis-server does not answer');
   }
 
-  // On the port that it had, if it had one.
+  // Uses the port that it had before, if any.
   async startGateway(...options) {
     const log = openSync(this.at('log'), 'a');
     this.gateway = spawn(path.join(this.build, 'gateway/sluiced'), ['--dev', '--workers', '1',
@@ -102,7 +102,8 @@ export class Servers {
       '--ttl', '3600');
   }
 
-  // `sluice token` makes none that is of no use. One that has ended for a minute is taken still.
+  // `sluice token` makes no expired tokens. One that expired less than a minute ago is still
+  // accepted.
   expiredToken(seconds = 3600, sub = '1') {
     const encode = (part) => Buffer.from(JSON.stringify(part)).toString('base64url');
     const signed = `${encode({ alg: 'HS256', typ: 'JWT' })}.${encode({ sub, scope: EVERYTHING,
@@ -114,14 +115,14 @@ export class Servers {
     return this.sluice('post', '--user', user, ...options, '--', text);
   }
 
-  // Of each shard's log what is before `id`.
+  // Removes from each shard's log what is before `id`.
   async trimLogs(id) {
     for (let shard = 0; shard < Number(SHARDS); shard++) {
       await run('redis-cli', ['-s', this.socket, 'XTRIM', `sluice:{${shard}}:log`, 'MINID', `${id}-0`]);
     }
   }
 
-  // Has this system a font for a language? As fontconfig has it, which Chromium asks, too. null: nobody knows.
+  // Does this system have a font for a language? Asks fontconfig, as Chromium does. null: unknown.
   async hasFont(language) {
     try {
       return (await run('fc-list', [`:lang=${language}`, 'family'])).stdout.trim() !== '';
@@ -131,7 +132,7 @@ export class Servers {
     }
   }
 
-  // As an administrator; resolves to the status.
+  // Sends a request as an administrator; resolves to the status.
   async administer(method, address, body) {
     const headers = { Authorization: `Bearer ${await this.token('admin', 'root')}`, 'Content-Type': 'application/json' };
     return (await fetch(this.url + address, { method, headers, body: body && JSON.stringify(body) })).status;
@@ -141,8 +142,8 @@ export class Servers {
     return (await fetch(`${this.url}/status.json`)).json();
   }
 
-  // Events of a foreign producer, all in one write; they are live only. Resolves when Redis has
-  // answered for each.
+  // Publishes events of a foreign producer, all in one write; they are live only. Resolves when
+  // Redis has answered for each.
   publish(events) {
     const commands = events.map((event) => ['PUBLISH', 'sluice:{0}:live', JSON.stringify(event)]);
     if (commands.length === 0) commands.push(['PING']);

@@ -1,13 +1,13 @@
-// states.mjs - the page at / when something is not as it should be, or is looked at closely.
+// states.mjs - the page at / in case of problems, and details of it.
 //
-// What leaves a gap in the log comes last: it would be in the numbers of the others.
+// Tests that leave a gap in the log come last: it would appear in the numbers of the others.
 import assert from 'node:assert/strict';
 import path from 'node:path';
 
 export function stateTests({ Visit, servers, until, isAccessible, folder, token, gone }) {
   const shoot = (visit, name) => visit.page.screenshot({ path: path.join(folder, `live-${name}.png`) });
 
-  // With a token of its own.
+  // Opens the page with this token.
   async function listenAs(jwt, fragment) {
     const visit = await Visit.open(`/#${fragment}&token=${jwt}`);
     await visit.isLive();
@@ -23,7 +23,7 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token,
 
   const heading = (visit, name) => visit.page.getByRole('heading', { name }).waitFor();
 
-  // Another gateway in the place of the one, while `test` runs.
+  // Replaces the gateway by another one while `test` runs.
   async function withGateway(options, test) {
     await servers.stopGateway();
     await servers.startGateway(...options);
@@ -185,7 +185,7 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token,
       const visit = await Visit.open('/#a=quenda&range=5m');
       await servers.post('ada', 'a quenda before');
       const field = visit.page.getByLabel('Token', { exact: true });
-      await field.fill(servers.expiredToken(55, '31')); // for five seconds more it is good
+      await field.fill(servers.expiredToken(55, '31')); // valid for five more seconds
       await field.press('Enter');
       await heading(visit, 'This token has expired');
       await visit.page.locator('#token-what', { hasText: 'With a new token, the page continues where it stopped.' }).waitFor();
@@ -222,7 +222,7 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token,
       assert.equal(await visit.text('#state-text'), 'Disconnected');
       assert.equal(await visit.page.locator('dialog[open]').count(), 0);
       await servers.post('ada', 'a euro meanwhile');
-      await visit.ask('euro OR nobodys'); // what is asked for may change: it does not begin by itself
+      await visit.ask('euro OR nobodys'); // the query may change: it does not connect by itself
       await until(() => visit.page.url().includes('nobodys'), 'it is asked for');
       assert.equal((await servers.status()).metrics.sluice_streams, 0);
       await visit.shows('#about', 'unknown');
@@ -258,7 +258,7 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token,
         assert.match(await visit.text('#state-text'), /^Next try/);
         await isAccessible(visit.page);
         await shoot(visit, 'quota');
-        await visit.page.reload(); // the same to who comes anew
+        await visit.page.reload(); // the same in a new page
         await visit.page.locator('#notice-text', { hasText: /Next try/ }).waitFor();
         visit.forgive(/status of 429|WebSocket connection to/);
         await visit.close();

@@ -1,6 +1,6 @@
-// status.mjs - the page at /status: each state that a server can be in, as an operator meets it.
+// status.mjs - the page at /status in each state of a server.
 //
-// What is wrong is made: a Redis that is stopped, a client that does not read, a server that goes away.
+// The problems are real: a Redis that is stopped, a client that does not read, a server that ends.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import net from 'node:net';
@@ -20,7 +20,7 @@ export function statusTests({ Visit, servers, until, isAccessible, folder, token
   const shoot = (visit, name) => visit.page.screenshot({ path: path.join(folder, `status-${name}.png`), fullPage: true });
   const incident = (visit, text) => visit.page.locator('#incidents li', { hasText: text });
 
-  // Asks for a stream, and reads nothing of it.
+  // Requests a stream, and reads nothing of it.
   async function stall(path = '/v1/stream/firehose') {
     const socket = net.connect({ port: servers.port, host: '127.0.0.1' });
     await once(socket, 'connect');
@@ -34,7 +34,7 @@ export function statusTests({ Visit, servers, until, isAccessible, folder, token
   return {
     async 'the status page says how the server is, and shows the last 15 minutes'() {
       const visit = await open();
-      assert.ok(['All is well', 'Warning'].includes(await visit.text('#verdict-level'))); // a slow machine has a slow Redis
+      assert.ok(['All is well', 'Warning'].includes(await visit.text('#verdict-level'))); // Redis may be slow on a slow machine
       assert.match(await visit.text('#verdict-since'), /Since \d/);
       assert.equal(await visit.page.locator('#pipe li').count(), 6);
       const stalled = await stall();
@@ -148,7 +148,7 @@ export function statusTests({ Visit, servers, until, isAccessible, folder, token
 
     async 'a token shows whose streams are behind, and a bad one is refused'() {
       const visit = await open();
-      assert.equal(await visit.page.locator('#ask-token').isVisible(), false); // development mode tells
+      assert.equal(await visit.page.locator('#ask-token').isVisible(), false); // development mode shows it without a token
       await visit.page.evaluate(() => sessionStorage.setItem('sluice.token', 'x.y.z'));
       await until(async () => await visit.text('#error-token') === 'The token is not valid.', 'it is said');
       await visit.page.evaluate((good) => sessionStorage.setItem('sluice.token', good), token());

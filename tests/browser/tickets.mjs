@@ -1,8 +1,9 @@
-// tickets.mjs - pages that open streams with tickets, in Chromium, and come back when the server was away.
+// tickets.mjs - pages in Chromium that open streams with tickets, and reconnect after the server
+// was unavailable.
 //
 //     node tests/browser/tickets.mjs BUILD_FOLDER
 //
-// The page that asks anew is the one that docs/auth.md shows, as it stands there.
+// The page that requests a new ticket is exactly the one shown in docs/auth.md.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -30,7 +31,7 @@ async function until(condition, what) {
   }
 }
 
-// A page, and what its streams have told.
+// A page, and what its streams have received.
 class Visit {
   static async open(url) {
     const visit = new Visit();
@@ -56,7 +57,7 @@ class Visit {
     return visit;
   }
 
-  // One EventSource, which nothing looks after.
+  // Opens a single EventSource, without code to reconnect it.
   async listen(url, credentials = false) {
     await this.page.evaluate(async ([address, target, withCredentials]) => {
       const ticket = await globalThis.newTicket(target);
@@ -87,7 +88,7 @@ class Visit {
 
 const post = (text) => servers.post('ada', text);
 
-// Away for long enough that something happens meanwhile.
+// Stopped long enough that something happens meanwhile.
 async function restart(...options) {
   await servers.stopGateway();
   await post('tea while nobody served');

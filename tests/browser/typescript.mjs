@@ -1,5 +1,6 @@
-// The TypeScript package against a real server: in Node through a restart, by fetch, by WebSocket, and as one of several streams on a
-// connection; and in Chromium twenty tabs, three streams each, with one connection. Its situations are in tests/clients/kit.
+// The TypeScript package with a real server: in Node through a restart, by fetch, by WebSocket, and
+// as one of several streams on a connection; and in Chromium twenty tabs with three streams each on
+// one connection. Tests of single situations are in tests/clients/kit.
 //
 //     node typescript.mjs BUILD_FOLDER
 import assert from 'node:assert/strict';
@@ -58,7 +59,8 @@ async function finalReasonsAreThrown() {
   await assert.rejects(client.firehose().next(), (error) => error instanceof Disconnected && error.code === 'token_expired');
 }
 
-// A silent stream of counts says where it is, too: else a connection that has no other would be taken for dead.
+// A silent stream of counts reports its position, too: otherwise a connection without another
+// stream would be considered dead.
 async function aQuietConnectionIsAlive() {
   await servers.stopGateway();
   await servers.startGateway('--keepalive-ms', String(KEEP_ALIVE_MS));
@@ -75,7 +77,7 @@ async function aQuietConnectionIsAlive() {
   await reading;
 }
 
-// Pages of an origin of their own, with the package's files.
+// Serves pages of another origin with the package's files.
 async function servePages() {
   const page = `<!doctype html><title>tab</title><script type="module">
     import { SharedClient } from '/index.js';

@@ -1,4 +1,4 @@
-"""The harness of the system tests, for those that start a server."""
+"""Uses the harness of the system tests, for tests that start a server."""
 
 import pathlib
 import sys

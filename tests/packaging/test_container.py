@@ -1,4 +1,4 @@
-"""The files for containers: what they name is there. With SLUICE_TEST_CONTAINER=1 the image is built, and run."""
+"""The files for containers: whatever they refer to exists. With SLUICE_TEST_CONTAINER=1 the image is built and run."""
 
 import os
 import pathlib
@@ -102,7 +102,7 @@ def test_manifests_fit_each_other(manifests):
 
 
 def buildah(*arguments, **more):
-    """In a store of its own kind, without namespaces: it works in a container, too."""
+    """Uses a storage driver without namespaces, so that it works in a container, too."""
     done = subprocess.run(["buildah", *map(str, arguments)], text=True, capture_output=True, timeout=500,
                           env={**os.environ, "BUILDAH_ISOLATION": "chroot", "STORAGE_DRIVER": "vfs"}, **more)
     assert done.returncode == 0, done.stderr[-4000:]
@@ -111,7 +111,7 @@ def buildah(*arguments, **more):
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory):
-    """A container of the image, not running yet."""
+    """A container made from the image, not started yet."""
     if os.environ.get("SLUICE_TEST_CONTAINER") != "1":
         pytest.skip("the image is built with SLUICE_TEST_CONTAINER=1")
     folder = tmp_path_factory.mktemp("image")
@@ -167,7 +167,7 @@ def test_the_image_serves_and_ends_when_told(image):
 
 
 def holder_of(port):
-    """The process that was started to serve this port: the first that has it in its environment."""
+    """The process that was started to serve this port: the first one that has it in its environment."""
     for process in sorted(pathlib.Path("/proc").glob("[0-9]*"), key=lambda path: int(path.name)):
         try:
             if process.joinpath("exe").readlink().name == "sluiced" and \

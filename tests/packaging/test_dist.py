@@ -1,4 +1,4 @@
-"""The release tarball brings the dashboard ready-made."""
+"""The release tarball contains the bundled dashboard."""
 
 import subprocess
 

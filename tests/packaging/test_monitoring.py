@@ -1,4 +1,4 @@
-"""Rules and dashboard ask for families that a server without any traffic exposes already."""
+"""Rules and dashboard only use metrics that a server without any traffic exposes already."""
 
 import json
 import re

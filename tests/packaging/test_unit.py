@@ -1,4 +1,4 @@
-"""The unit is what systemd understands, and gives the service little."""
+"""systemd accepts the unit, and gives the service few permissions."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""Assertions are on in every build, whatever its type and flags."""
+"""Assertions are enabled in every build, whatever its type and flags."""
 
 import json
 import os
@@ -20,7 +20,7 @@ def run(*command, **how):
 
 
 def asserts(file, *options):
-    """Does the object or program call what a failed assertion calls?"""
+    """Does the object or program call the function that a failed assertion calls?"""
     return "__assert_fail" in run("nm", "--undefined-only", *options, file)
 
 
@@ -46,7 +46,7 @@ def test_build_type_has_assertions(build_type, flags, tmp_path):
     commands = json.loads((tmp_path / "compile_commands.json").read_text())
     for command in commands:
         if "/examples/" in command["file"]:
-            continue  # programs of users, who build them as they like
+            continue  # users' programs, which they build with their own flags
         defined = [word for word in shlex.split(command["command"]) if word.endswith("NDEBUG")]
         assert defined[-1:] == ["-UNDEBUG"], command["file"]
     for folder in ["filters", "src", "gateway"]:

@@ -1,8 +1,8 @@
-"""No two files of a room call each other in a circle, unless one says why.
+"""No two files of a folder call each other in a circle, unless one of them gives the reason.
 
-What calls what is read from the objects of the build: a file calls another when it uses a symbol that the
-other defines. A pointer that is handed down (a callback) is no call. Files that must call each other say so in
-the opening comment of one of them, `Calls in a circle with other.c, third.c: ` and then the reason."""
+What calls what is read from the objects of the build: a file calls another if it uses a symbol that the other one
+defines. A pointer that is passed on (a callback) does not count. Files that must call each other say so in the opening
+comment of one of them, `Calls in a circle with other.c, third.c: ` and then the reason."""
 
 import os
 import pathlib
@@ -17,7 +17,7 @@ FOLDERS = ("base", "filters", "src", "gateway", "cli")
 
 
 def objects():
-    """The object of each source, by the source's path from the root."""
+    """Returns the object of each source, by the source's path from the root."""
     found = {}
     for folder in FOLDERS:
         for file in (BUILD / folder).rglob("*.c.o"):
@@ -29,7 +29,7 @@ def objects():
 
 
 def symbols(file):
-    """What an object defines for others, and what it uses of them."""
+    """Returns the symbols that an object defines for others, and those of others that it uses."""
     defined, used = set(), set()
     lines = subprocess.run(["nm", file], check=True, capture_output=True, text=True).stdout.splitlines()
     for kind, name in (line.split()[-2:] for line in lines):
@@ -41,7 +41,7 @@ def symbols(file):
 
 
 def calls_by_room():
-    """{room: {file: {the files of the room that it calls}}}"""
+    """Returns {room: {file: {the files of the room that it calls}}}."""
     known = {source: symbols(file) for source, file in objects().items()}
     rooms = {}
     for source, (_, used) in known.items():
@@ -64,14 +64,14 @@ def reached(calls, file):
 
 
 def circles(calls):
-    """The sets of files that reach each other."""
+    """Returns the sets of files that reach each other."""
     reach = {file: reached(calls, file) for file in calls}
     return {frozenset(other for other in reach[file] if file in reach[other])
             for file in calls if file in reach[file]}
 
 
 def excused(room):
-    """The circles that a file of the room gives a reason for."""
+    """Returns the circles for which a file of the room gives a reason."""
     found = set()
     for file in (SOURCE / room).glob("*.c"):
         comment = re.match(r"/\*(.*?)\*/", file.read_text(), re.S)

@@ -1,4 +1,4 @@
-"""What the pages link to exists, and what they name can be run."""
+"""What the pages link to exists, and the programs that they name can be run."""
 
 import os
 import pathlib
@@ -53,7 +53,7 @@ UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "ms": 1, "s": 1000, "m
 
 
 def number(text):
-    """What a page calls a default, as the table has it: bytes, milliseconds, or a count; 0: none."""
+    """Returns a default as written in a page in the unit of the table: bytes, milliseconds, or a count; 0: none."""
     if text in ("none", "off", "no"):
         return 0
     digits, unit = re.fullmatch(r"(\d+) ?([A-Za-z]*)", text).groups()
@@ -61,7 +61,7 @@ def number(text):
 
 
 def options():
-    """(section, name, default) of each option that has a number, or is a flag."""
+    """Returns (section, name, default) of each option that is a number or a flag."""
     table = (SOURCE / "gateway/config/config_table.def").read_text()
     for section in re.split(r"^SECTION\(", table, flags=re.M)[1:]:
         for flag, name, default in re.findall(
@@ -82,7 +82,7 @@ def test_every_limit_is_listed_with_its_default():
 
 @pytest.mark.parametrize("page", ["delivery.md", "security.md"])
 def test_defaults_of_options_are_those_of_the_table(page):
-    """Where a cell says `option`, default."""
+    """Where a table cell says `option`, default."""
     known = {name: default for _, name, default in options()}
     said = re.findall(r"[|;] `([a-z]+-[a-z-]+)`, (none|off|\d+(?: ?(?:K|M|G|ms|s|m|h))?)\b", (SOURCE / "docs" / page).read_text())
     assert len(said) > 8

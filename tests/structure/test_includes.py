@@ -1,4 +1,4 @@
-"""Who may include whom, and that every header stands alone."""
+"""Which folders may include which, and that every header compiles alone."""
 
 import os
 import pathlib
@@ -9,8 +9,8 @@ import pytest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 LIBRARIES = ["libwebsockets", "hiredis", "libuv", "jansson", "yajl", "icu-uc", "libcurl"]
-# The rooms, each with those that it stands on: it may include what is in them and in whatever they stand
-# on. A room knows nothing of those above it, so no two of them can include each other.
+# The rooms (folders), each with those on which it depends: it may include these, and whatever they may include. A room
+# knows nothing of those above it, so no two of them can include each other.
 ROOMS = {
     "base": [],
     "filters": ["base"],
@@ -42,12 +42,12 @@ ROOMS = {
     "gateway": ["gateway/serve", "gateway/process"],
     "cli": ["src/tasks"],
 }
-# What these may include, and nothing else.
+# These may include the following, and nothing else.
 MAY_INCLUDE = {
     "tools": ["base", "filters", "gateway/intake", "gateway/front/filter_json.h", "tools"],
-    "examples": [],  # <sluice/...> only: they build against what is installed
+    "examples": [],  # <sluice/...> only: they build against the installed product
 }
-# Where a library is known: these, and what is in them.
+# Who may use a library: these rooms, and those in them.
 KNOWN_TO = {
     "libwebsockets": ["gateway/http/wire.c"],
     "yajl/": ["gateway/intake/event_facts.c"],
@@ -74,7 +74,7 @@ def included_by(file):
 
 
 def room_of(path):
-    """The room that a path from the root is in: the deepest one that holds it."""
+    """Returns the room of a path from the root: the deepest one that contains it."""
     for folder in pathlib.PurePath(path).parents:
         if str(folder) in ROOMS:
             return str(folder)
@@ -82,7 +82,7 @@ def room_of(path):
 
 
 def below(room):
-    """The rooms that a room stands on, however deep, and itself."""
+    """Returns the rooms on which a room depends, directly or not, and itself."""
     return {room}.union(*(below(other) for other in ROOMS[room]))
 
 

@@ -1,5 +1,5 @@
-"""What a user gets from `cmake --install`: headers that stand alone, libraries that show what they
-should, packages that are found, examples that build."""
+"""What a user gets from `cmake --install`: headers that compile alone, libraries that export the intended symbols,
+packages that are found, examples that build."""
 
 import os
 import pathlib
@@ -30,7 +30,7 @@ def run(*command, **how):
 
 @pytest.fixture(scope="module")
 def environment(prefix):
-    """An environment in which the installation is found."""
+    """Returns an environment in which the installation is found."""
     pc, = prefix.rglob("sluice.pc")
     return {**os.environ, "PKG_CONFIG_PATH": str(pc.parent), "LD_LIBRARY_PATH": str(pc.parents[1])}
 
@@ -40,7 +40,7 @@ def is_sanitized():
 
 
 def declared(prefix):
-    """The functions that the installed headers offer."""
+    """Returns the functions that the installed headers declare."""
     return {name for header in (prefix / "include" / "sluice").glob("*.h")
             for name in re.findall(r"SL_EXPORT[^;]*?\b(sl_\w+)\(", header.read_text())}
 

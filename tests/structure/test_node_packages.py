@@ -1,4 +1,4 @@
-"""What npm gives is pinned, whole and part, and can be had from any registry."""
+"""All npm packages are pinned, including indirect ones, and can be fetched from any registry."""
 
 import json
 import pathlib
@@ -28,5 +28,5 @@ def test_packages_are_pinned_by_version_and_content(folder):
 def test_no_registry_is_written_down(folder):
     packages = json.loads((SOURCE / folder / "package-lock.json").read_text())["packages"]
     for path, package in packages.items():
-        package.pop("funding", None)  # where their authors may be paid
+        package.pop("funding", None)  # addresses for donations
         assert "resolved" not in package and "://" not in json.dumps(package), path

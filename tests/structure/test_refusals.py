@@ -1,4 +1,4 @@
-"""Each code that sluiced refuses something with, or leaves with, has an example in docs/, which
+"""Each error code and each disconnect code of sluiced has an example in docs/, which
 tests/system/test_streaming_api_docs.py and test_api_docs.py run."""
 
 import pathlib
@@ -13,8 +13,8 @@ FAULT = re.compile(r'^ {4,8}(?:\[SL_FAULT_\w+\] = )?\{"([a-z_]+)",', re.MULTILIN
 WARNING = re.compile(r'\[SL_WARNING_\w+\] = \{"([a-z_]+)"')
 LIMIT = re.compile(r'\[ADMISSION_\w+\] = \{\w+, "([a-z_]+)"')
 
-# What no command brings about: the pages name it, and a test does. (Out of memory is brought about in
-# tests/unit, where no status is to be seen.)
+# What no command can cause: the pages name it, and a test causes it. (Out of memory is caused in tests/unit, where no
+# status is visible.)
 # Which logins a user can have depends on the number of shards.
 CIRCUMSTANCES = {"archive_away", "busy", "dictionary_not_ready", "draining", "internal", "keys_unavailable", "login_elsewhere",
                  "no_memory", "quota", "rate_limited", "redis_full", "timeout", "too_many_counts", "too_many_logins",
@@ -26,7 +26,7 @@ def codes():
     found = set()
     for file in SOURCE.glob("gateway/**/*.c"):
         if file.parent.name == "dialects":
-            continue  # their clients get the message, and no code
+            continue  # their clients get the message without a code
         text = file.read_text()
         found |= set(CALL.findall(text)) | set(ROW.findall(text)) | set(LIMIT.findall(text))
     return found | set(FAULT.findall((SOURCE / "filters/filter_fault.c").read_text()))
@@ -37,7 +37,7 @@ def page(name):
 
 
 def examples():
-    """The codes in what the pages say is printed, and in the examples of the table of filters.md."""
+    """Returns the codes in the output shown in the pages, and in the table of examples of filters.md."""
     shown = "\n".join(re.findall(r"^    .*$", page("streaming-api.md") + page("http-api.md"), re.M))
     rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| \d{3} \| .* \| `.+` \|$", page("filters.md"), re.M)
     return set(re.findall(r'"code":"(\w+)"', shown)) | set(re.findall(r"\w+", " ".join(rows)))

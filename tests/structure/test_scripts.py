@@ -1,5 +1,5 @@
-"""Every script opens its shard before it does anything else: a shard of another number, of another schema,
-or one that is being moved to another node of a cluster is refused before a key is touched."""
+"""Every script opens its shard before it does anything else: a shard with another number or schema, or one that is
+being moved to another node of a cluster, is refused before a key is accessed."""
 
 import pathlib
 import re
@@ -17,7 +17,7 @@ def scripts():
 
 
 def statements(text):
-    """The lines outside of functions, without comments."""
+    """Returns the lines outside of functions, without comments."""
     text = re.sub(r"^(?:local )?function.*?^end$", "", text, flags=re.MULTILINE | re.DOTALL)
     return [line for line in text.splitlines() if not line.startswith("--")]
 
@@ -31,5 +31,5 @@ def test_the_shard_is_opened_first(script):
     lines = statements(script.read_text())
     opened = next(i for i, line in enumerate(lines) if OPENS.search(line))
     before = [line for line in lines[:opened] if TOUCHES.search(line)]
-    # init looks whether there is a shard to be opened
+    # init checks whether there is a shard to open
     assert before == (["local meta = read_meta()"] if script.stem == "init" else [])

@@ -1,4 +1,4 @@
-"""Every test that is written is run."""
+"""Every test is run."""
 
 import pathlib
 import re
@@ -6,7 +6,7 @@ import re
 import pytest
 
 TESTS = pathlib.Path(__file__).parent.parent
-# System tests that need more than the others, and are run by the folder that has it.
+# System tests with further requirements are run by the folder that has these.
 ELSEWHERE = {"system": [TESTS / "clients" / "npm" / "CMakeLists.txt"]}
 
 

@@ -27,7 +27,7 @@ void archive_fixture_init(struct archive_fixture *fixture, const char *kind)
     if (fixture->kind == ARCHIVE_KIND_MYSQL) {
         mariadb_server_init(&fixture->server);
         fixture->mysql = mariadb_server_connect(&fixture->server);
-        /* with more patience than usual: the machine may be slow */
+        /* with a longer timeout than usual: the machine may be slow */
         snprintf(fixture->url, sizeof(fixture->url), "mysql://root@/posts?timeout=60&socket=%s",
                  fixture->server.socket);
         return;

@@ -31,7 +31,7 @@ static void put(struct cached_reader *reader, const struct sl_post_row *row,
     buffer_done(&value);
 }
 
-/* What the replies to `calls` say, into posts->json[at[i]] of the i-th thing. */
+/* Stores the posts in the replies to `calls` in posts->json[at[i]] for the i-th one. */
 static int take_replies(struct cached_reader *reader, const struct sl_shard_calls *calls,
                         redisReply **replies, const struct sl_cache_item *items, const size_t *at,
                         enum sl_cached_source source, uint64_t read_ms, struct cached_posts *posts)
@@ -111,7 +111,7 @@ static int find_archived(struct cached_reader *reader, uint64_t as, uint64_t rea
     return r;
 }
 
-/* Those of posts->ids that have no JSON yet. */
+/* Finds the posts of posts->ids that have no JSON yet. */
 static int find_missing(struct cached_reader *reader, uint64_t as, struct cached_posts *posts)
 {
     struct sl_shard_calls calls = SL_SHARD_CALLS_INIT;
@@ -150,7 +150,7 @@ int cached_reader_find(struct cached_reader *reader, uint64_t as, const uint64_t
     return find_missing(reader, as, ret_posts);
 }
 
-/* A row of a list: what lacks, the cache may have. */
+/* A row of a list: what it lacks may be in the cache. */
 static void take_listed(struct cached_reader *reader, const struct sl_post_row *row,
                         struct cached_posts *posts)
 {

@@ -1,7 +1,6 @@
-/* tests/support/cached_reader.h - somebody who reads with a cache, as a program does: by ids, a
- * user's posts, a home timeline; what the cache lacks it is given, what Redis lacks the archive is
- * asked for.
- */
+/* tests/support/cached_reader.h - reads with a cache, as a program does: by ids, a user's posts, a
+ * home timeline; it fills the cache with what was missing, and asks the archive for what Redis
+ * lacks. */
 #pragma once
 
 #include "base/buffer.h"
@@ -14,10 +13,10 @@ struct cached_reader {
     struct sl_meta meta;
     struct sl_cache *cache;
     struct sl_archive *archive; /* NULL: none */
-    struct failure failure;     /* of what failed last */
+    struct failure failure;     /* of the last error */
 };
 
-/* JSON of posts as they are shown; one that is not to be seen is empty. */
+/* JSON of posts as they are shown; empty for one that is not visible. */
 struct cached_posts {
     size_t count;
     uint64_t ids[64];
@@ -29,7 +28,7 @@ void cached_posts_done(struct cached_posts *posts);
 /* All fill an empty `ret_posts`. 0; a negative errno: reader->failure. */
 int cached_reader_find(struct cached_reader *reader, uint64_t as, const uint64_t *ids, size_t count,
                        struct cached_posts *ret_posts);
-/* The newest 20, each of them to be seen by `as`, or empty when it is gone meanwhile. */
+/* Reads the newest 20, each of them visible for `as`, or empty if it has disappeared meanwhile. */
 int cached_reader_profile(struct cached_reader *reader, uint64_t as, uint64_t user,
                           struct cached_posts *ret_posts);
 int cached_reader_home(struct cached_reader *reader, uint64_t as, struct cached_posts *ret_posts);

@@ -1,8 +1,9 @@
-/* tests/support/cases.h - folders of cases: one folder a case, one file a thing it consists of.
+/* tests/support/cases.h - folders of test cases: one folder for each case, one file for each part
+ * of it.
  *
  *     tests/data/events/refused/lone_surrogate/{input,error}
  *
- * A test walks the cases of a folder and names the one that failed. */
+ * A test runs all cases of a folder and names the one that failed. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,12 +15,12 @@ struct test_case {
     char path[1024];
 };
 
-/* Calls `run` for each folder in TEST_DATA_DIR/`folder`, in the order of their names, and fails
- * the test when there are none. */
+/* Calls `run` for each folder in TEST_DATA_DIR/`folder`, ordered by name, and fails the test if
+ * there are none. */
 void cases_run(const char *folder, void (*run)(const struct test_case *test_case));
 
-/* Appends the file `name` of a case to `ret_content`. A missing file: false when `optional`, else
- * the test fails. */
+/* Appends the file `name` of a case to `ret_content`. If it is missing: false if `optional`,
+ * otherwise the test fails. */
 bool case_read(const struct test_case *test_case, const char *name, bool optional,
                struct buffer *ret_content);
 

@@ -145,7 +145,7 @@ uint64_t id_at(size_t place)
     return logs[0].entries[place].id;
 }
 
-/* --- beginning and end --- */
+/* --- setting up and tearing down --- */
 
 static void begin_with(size_t ring_bytes, size_t max_owed_bytes, uint64_t max_lag_ms)
 {

@@ -1,7 +1,7 @@
-/* tests/support/catch_up_scene.h - clients that catch up, on logs that are arrays: read when the
+/* tests/support/catch_up_scene.h - clients that catch up with logs that are arrays: read when the
  * test says so.
  *
- * There is one scene, made anew for each test: a deliver with its log cache, three clients, and
+ * There is one fixture, set up for each test: a deliver with its log cache, three clients, and
  * nothing published yet. */
 #pragma once
 
@@ -23,11 +23,11 @@ struct logged {
     char json[JSON_SIZE];
 };
 
-/* One shard. */
+/* The log of one shard. */
 struct fake_log {
     struct logged entries[LOG_MAX];
     size_t count, first; /* those before `first` have been trimmed */
-    size_t passed;       /* have been delivered live */
+    size_t passed;       /* delivered live */
     struct {
         bool is_asked;
         uint64_t after, to;
@@ -37,8 +37,8 @@ struct fake_log {
 };
 
 extern struct fake_log logs[SHARDS];
-extern uint64_t last_id;   /* of all shards */
-extern uint64_t id_offset; /* of the next ids */
+extern uint64_t last_id;   /* over all shards */
+extern uint64_t id_offset; /* added to the next ids */
 extern unsigned reads;
 extern uv_loop_t loop;
 extern struct metrics *metrics;
@@ -49,23 +49,23 @@ extern struct fake_client a, b, c;
 
 int scene_begin(void **state);
 int scene_end(void **state);
-/* Anew, with another ring and other limits. */
+/* Starts again with another ring and other limits. */
 void begin_again(size_t ring_bytes, size_t max_owed_bytes, uint64_t max_lag_ms);
 
 /* --- the log --- */
 
-/* Answers what is asked for; false: nothing is. */
+/* Answers the pending request; false: there is none. */
 bool answer(uint32_t shard);
-/* Logs a post, which has not passed yet. */
+/* Logs a post, which does not pass yet. */
 uint64_t publish_in(uint32_t shard, const char *user, const char *text);
-/* The next event passes live; false: all have. */
+/* Passes the next event live; false: all have passed. */
 bool pass_in(uint32_t shard);
-/* In shard 0. post(): and it passes. posts(): "coffee" and "tea", in turn. */
+/* In shard 0. post() also passes it. posts(): "coffee" and "tea" alternately. */
 uint64_t publish(const char *text);
 uint64_t post(const char *text);
 void posts(size_t count);
-/* The ids in the log of shard 0, from this place to before that; those with an odd place have
- * "tea". */
+/* Returns the ids in the log of shard 0 from index `from` to before `to`; those with an odd index
+ * have "tea". */
 const char *ids(size_t from, size_t to, size_t step);
 uint64_t id_at(size_t place);
 
@@ -79,12 +79,12 @@ void resume(struct fake_client *client, const char *track, uint64_t cursor);
 void leave(struct fake_client *client);
 void make_room(struct fake_client *client, size_t bytes);
 bool is_live(const struct fake_client *client);
-/* A turn of the loop that waits for nothing. */
+/* Runs one turn of the loop without waiting. */
 void turn(void);
-/* Until nothing moves any more. */
+/* Runs turns until nothing changes any more. */
 void settle(void);
-/* The ids of all events received since the last time, control messages as they are, a space
- * between two; takes them. */
+/* Returns the ids of all events received since the last call, and control messages as they are,
+ * separated by spaces; removes them. */
 const char *received(struct fake_client *client);
 void check_all_but_warning(struct fake_client *client, const char *expected);
 
@@ -92,11 +92,11 @@ void check_all_but_warning(struct fake_client *client, const char *expected);
 
 enum { QUIET_SHARD = 2, EMPTY_SHARD = 3, TAKES = 600 };
 
-/* The ids of what two busy shards have logged, in turn, and what passed at once. QUIET_SHARD has a
- * single event, from before. */
+/* The ids that two busy shards have logged alternately, and that passed at once. QUIET_SHARD has a
+ * single, earlier event. */
 extern uint64_t busy_ids[TAKES];
 
-/* Each returns busy_ids, empty. */
+/* Both return busy_ids, which is empty at first. */
 const uint64_t *begin_busy(void);
 const uint64_t *begin_with_quiet_shards(size_t ring_bytes);
 void post_to_busy_shards(const uint64_t *busy);

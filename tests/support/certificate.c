@@ -53,7 +53,7 @@ void certificate_write_pair(enum certificate_type type, const char *name,
     EVP_PKEY_free(key);
 }
 
-/* ---- signed by somebody else ---- */
+/* ---- signed by an authority ---- */
 
 enum { HOUR_S = 3600 };
 

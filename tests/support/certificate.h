@@ -5,25 +5,25 @@
 
 enum certificate_type { CERTIFICATE_EC, CERTIFICATE_RSA };
 
-/* A new key, in a file, with a password if there is one. The caller frees it. */
+/* Writes a new key to a file, with a password unless it is NULL. The caller frees it. */
 EVP_PKEY *certificate_write_key(const char *path, enum certificate_type type, const char *password);
-/* A certificate of the key, for `name`, signed by itself, valid for an hour. */
+/* Writes a self-signed certificate of the key, for `name`, valid for an hour. */
 void certificate_write(const char *path, EVP_PKEY *key, const char *name);
-/* A new key, and a certificate for it. */
+/* Writes a new key and a certificate for it. */
 void certificate_write_pair(enum certificate_type type, const char *name,
                             const char *certificate_path, const char *key_path);
 
-/* One who signs certificates. */
+/* An authority that signs certificates. */
 struct certificate_authority {
     EVP_PKEY *key;
     struct x509_st *certificate;
 };
 
-/* Makes one, with its certificate in a file. */
+/* Creates one, with its certificate in a file. */
 void certificate_authority_init(struct certificate_authority *authority, const char *path,
                                 const char *name);
 void certificate_authority_done(struct certificate_authority *authority);
-/* A new key, and a certificate for it that `authority` signs: of a server or a client, for `names`
- * ("DNS:localhost,IP:127.0.0.1"), valid from an hour ago until `valid_s` from now. */
+/* Writes a new key and a certificate for it, signed by `authority`: of a server or a client, for
+ * `names` ("DNS:localhost,IP:127.0.0.1"), valid from an hour ago until `valid_s` from now. */
 void certificate_sign_pair(const struct certificate_authority *authority, const char *names,
                            long valid_s, const char *certificate_path, const char *key_path);

@@ -1,11 +1,11 @@
-/* clock_shim.c - a wall clock that can be stepped, preloaded into a real program.
+/* clock_shim.c - an adjustable wall clock, preloaded into a real program.
  *
  * CLOCK_SHIM_FILE names a file of eight bytes: how many microseconds the wall clock is ahead, as a
- * signed integer of this machine. It is mapped once; whoever writes it steps the clock of every
- * program that was started with it. Clocks that only measure spans go on as they are.
+ * signed integer in this machine's byte order. It is mapped once; writing to it sets the clock of
+ * every program that was started with it. Monotonic clocks are unchanged.
  *
- * The kernel is asked directly: looking up the functions that are replaced here may allocate, and a
- * program with an allocator of its own asks for the time before that is ready. */
+ * The kernel is called directly: looking up the replaced functions may allocate, and a program with
+ * its own allocator asks for the time before that is ready. */
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* tests/support/cmocka_all.h - cmocka wants these four before it. */
+/* tests/support/cmocka_all.h - cmocka needs these four headers before it. */
 #pragma once
 
 #include <setjmp.h>

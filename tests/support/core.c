@@ -123,12 +123,13 @@ static int find_user(struct core *core, const struct sl_user_ref *who, struct sl
     r = ask(core, &call, sl_user_find_call(&call, &core->meta, who, &core->failure), &reply);
     if (r == 0)
         r = sl_user_find_reply(reply, ret_user, &core->failure);
-    ret_user->login = ret_user->name = SL_SLICE_NONE; /* the reply's */
+    ret_user->login = ret_user->name = SL_SLICE_NONE; /* they point into the reply */
     freeReplyObject(reply);
     return r;
 }
 
-/* The posts of other shards that the post refers to. What it borrows is in `ret_found`. */
+/* Looks up the posts of other shards to which the post refers. `ret_found` owns what the references
+ * borrow. */
 static int look_up_references(struct core *core, const struct sl_user_ref *author,
                               struct sl_post *post, redisReply *ret_found[static 3])
 {
@@ -345,7 +346,7 @@ void core_publish(struct core *core, uint32_t shard, const char *message)
                                  message));
 }
 
-/* The shard of the first key in a command as it is sent; -ENOENT: it names none. */
+/* Returns the shard of the first key in a formatted command; -ENOENT: it names none. */
 static int named_shard(const char *bytes, size_t size)
 {
     static const char prefix[] = "sluice:{";
@@ -367,7 +368,7 @@ static redisReply *ask_one(redisContext *redis, const char *bytes, size_t size, 
     return reply;
 }
 
-/* Adds to `all` what another master says, which ends. */
+/* Adds the reply of another master to `all`, and frees it. */
 static void merge(redisReply *all, redisReply *other)
 {
     if (all->type == REDIS_REPLY_ARRAY) {
@@ -452,7 +453,7 @@ const char *core_text(struct core *core, char room[static 65536], const char *fo
     return room;
 }
 
-/* Sums over keys, so that their order does not matter; DUMP says what a key holds. */
+/* A sum over all keys, so that their order does not matter; DUMP returns the content of a key. */
 uint64_t core_digest(struct core *core)
 {
     const struct hash_key key = {1, 2};

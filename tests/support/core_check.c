@@ -18,7 +18,7 @@ struct key {
     uint64_t owner; /* 0: none */
 };
 
-static const char *checked; /* goes before every failure */
+static const char *checked; /* printed before every failure */
 
 __attribute__((format(printf, 2, 3))) static void expect(bool is_good, const char *format, ...)
 {
@@ -53,8 +53,8 @@ static bool is_member(struct core *core, const char *set, uint64_t owner, const 
     return strcmp(text, score) == 0;
 }
 
-/* The follows that a part of a set of followers may hold: those behind *ret_after, up to *ret_last.
- * The open part has no end. */
+/* Finds the follow ids that a part of a set of followers may hold: those after *ret_after, up to
+ * *ret_last. The open part has no end. */
 static void find_part(struct core *core, const struct key *key, uint64_t *ret_after,
                       uint64_t *ret_last)
 {
@@ -75,8 +75,8 @@ static void find_part(struct core *core, const struct key *key, uint64_t *ret_af
     freeReplyObject(lasts);
 }
 
-/* Whoever follows is among the followers, in the right part; that nobody else is, the counters say.
- */
+/* Each follower is in the set of followers, in the right part; that nobody else is there follows
+ * from the counters. */
 static void check_followers(struct core *core, const struct key *key)
 {
     redisReply *members = core_command(core, "ZRANGE %s 0 -1 WITHSCORES", key->text);
@@ -137,7 +137,7 @@ static void check_posts_exist(struct core *core, const struct key *key)
     freeReplyObject(members);
 }
 
-/* The comments of a post that exists, each of which says so. */
+/* The comments of an existing post, each of which refers to it. */
 static void check_comments(struct core *core, const struct key *key)
 {
     redisReply *members = core_command(core, "ZRANGE %s 0 -1", key->text);
@@ -156,7 +156,7 @@ static void check_comments(struct core *core, const struct key *key)
     freeReplyObject(members);
 }
 
-/* Users who exist like a post that exists. */
+/* Existing users like an existing post. */
 static void check_likes(struct core *core, const struct key *key)
 {
     redisReply *members = core_command(core, "ZRANGE %s 0 -1", key->text);
@@ -173,7 +173,7 @@ static void check_likes(struct core *core, const struct key *key)
     freeReplyObject(members);
 }
 
-/* One login a user, one user a login. */
+/* One login per user, one user per login. */
 static void check_logins(struct core *core, const struct key *key)
 {
     redisReply *users = core_command(core, "HVALS %s", key->text);
@@ -309,7 +309,8 @@ static const struct {
     {"task", check_gone},
 };
 
-/* As many follow as are followed: with each follower's follow there, no follow lacks its mirror. */
+/* The sums of followers and followed agree: with each follower's follow checked, no follow lacks
+ * its mirror. */
 static void check_sums(struct core *core, const redisReply *keys)
 {
     long long following = 0, followers = 0;

@@ -32,7 +32,7 @@ static int run(const char *name, const struct CMUnitTest *tests, size_t count)
     return _cmocka_run_group_tests(name, tests, count, core_group_start, core_group_stop);
 }
 
-/* cmocka's own macro, which ends in the same call, wants to see the array. */
+/* cmocka's own macro, which ends in the same call, needs the array itself. */
 int core_group_run_count(const struct CMUnitTest *tests, size_t count)
 {
     int failed = 0;

@@ -1,5 +1,5 @@
-/* tests/support/decode_scene.h - one decoder for all tests of a group, and where their events come
- * from. */
+/* tests/support/decode_scene.h - one decoder for all tests of a group, and the origin of their
+ * events. */
 #pragma once
 
 #include "gateway/intake/event.h"
@@ -11,6 +11,6 @@ extern const struct event_origin decode_origin;
 int decode_scene_begin(void **state);
 int decode_scene_end(void **state);
 
-/* Decodes a copy that ends where the message ends, so that reading behind it is caught. As
+/* Decodes a copy without a byte after it, so that reading past the end is noticed. Otherwise like
  * event_decode(). */
 int decode(struct sl_slice message, struct event **ret_event, struct failure *reterr);

@@ -15,7 +15,7 @@ void draw_begin(void)
     draw_seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
     state = draw_seed;
     printf("SLUICE_TEST_SEED=%" PRIu64 "\n", draw_seed);
-    fflush(stdout); /* before somebody forks */
+    fflush(stdout); /* before a fork duplicates the output */
 }
 
 void draw_begin_as(int process)

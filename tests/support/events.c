@@ -20,7 +20,7 @@ struct event *event_of(uint64_t id, const char *json)
     return event;
 }
 
-/* The id in the JSON of an event: that of one from outside of the log is its producer's own. */
+/* Returns the id in the JSON of an event: for one that is not from the log, the producer's own. */
 static uint64_t number_of(uint64_t id)
 {
     return id ? id : 1;

@@ -1,10 +1,10 @@
-/* tests/support/events.h - events made in one line. */
+/* tests/support/events.h - creating events in one line. */
 #pragma once
 
 #include "gateway/intake/event.h"
 
-/* Decodes a message, as it would come from the log under `id` (0: from outside of the log); fails
- * the test when it is refused. The caller owns one reference. */
+/* Decodes a message as if it came from the log under `id` (0: not from the log); fails the test if
+ * it is refused. The caller owns one reference. */
 struct event *event_of(uint64_t id, const char *json);
 
 /* A public post by `user`; `text` needs no escapes. */

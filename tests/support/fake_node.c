@@ -1,5 +1,5 @@
-/* fake_node.c - a thread that accepts, reads commands and answers by a table. It hears that the
- * test is over by its listener. */
+/* fake_node.c - a thread that accepts connections, reads commands and answers them from a table.
+ * Shutting down the listener ends it. */
 #include "tests/support/fake_node.h"
 
 #include <arpa/inet.h>
@@ -15,7 +15,7 @@
 
 #include "tests/support/cmocka_all.h"
 
-/* The answer to a command, which is noted; NULL: none. */
+/* Returns the answer to a command, and records the command; NULL: none. */
 static const char *find_answer(struct fake_node *node, const char *command)
 {
     const char *answer = NULL;

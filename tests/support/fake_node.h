@@ -1,5 +1,5 @@
-/* tests/support/fake_node.h - a node of a cluster that answers what a test tells it to, on a port
- * of its own, to all who are connected. */
+/* tests/support/fake_node.h - a cluster node with prepared answers, on its own port, for any number
+ * of connections. */
 #pragma once
 
 #include <pthread.h>
@@ -19,7 +19,7 @@ struct fake_node {
         int fd; /* -1: none */
         struct redisReader *reader;
     } connections[FAKE_CONNECTIONS_MAX];
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* protects the following */
     struct {
         char command[16];
         char *answers[FAKE_ANSWERS_MAX];
@@ -32,15 +32,15 @@ struct fake_node {
 void fake_node_start(struct fake_node *node);
 void fake_node_stop(struct fake_node *node);
 
-/* One more answer to commands that begin with this word; the last one is given again and again.
- * `format` as in printf, with the bytes of the protocol. To a command without an answer it hangs
- * up. */
+/* Adds an answer to commands that begin with this word; the last one is repeated. `format` as in
+ * printf, with the bytes of the protocol. On a command without an answer it closes the
+ * connection. */
 void fake_node_answers(struct fake_node *node, const char *command, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Answers to CLUSTER: `master` has all slots. */
+/* Answers CLUSTER commands: `master` has all slots. */
 void fake_node_names(struct fake_node *node, const struct fake_node *master);
-/* The same up to slot 10922; those above, shard 0 among them, are nobody's. */
+/* The same up to slot 10922; the slots above, including shard 0, are not assigned. */
 void fake_node_names_some(struct fake_node *node, const struct fake_node *master);
 
-/* The first words of the commands that have come since it was asked last, a space behind each. */
+/* Writes the first words of the commands received since the last call, each followed by a space. */
 void fake_node_seen(struct fake_node *node, char *room, size_t room_size);

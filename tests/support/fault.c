@@ -19,7 +19,7 @@ int __wrap_sl_redis_connection_append(struct sl_redis_connection *connection, in
                                       const char *const *argv, const size_t *argvlen,
                                       struct failure *reterr);
 
-static _Atomic uint64_t left; /* commands; 0: no end */
+static _Atomic uint64_t left; /* commands; 0: unlimited */
 
 void fault_after(uint64_t commands)
 {
@@ -46,7 +46,7 @@ static _Noreturn void run_child(const struct core *parent, uint64_t commands,
     struct sl_redis_address address;
     struct core core = *parent;
 
-    core.redis_count = 0; /* the parent's */
+    core.redis_count = 0; /* they belong to the parent */
     if (sl_redis_address_parse(sl_slice_str(core.url), &address, NULL) < 0 ||
         sl_redis_link_open(&address, &options, &core.link, NULL) < 0)
         _exit(EXIT_FAILURE);
@@ -88,7 +88,7 @@ enum fault_end fault_run(const struct core *core, uint64_t commands, void (*act)
 
 void fault_settle(struct core *core)
 {
-    /* core->redis, and core->link to as many nodes */
+    /* core->redis, and core->link to the same number of nodes */
     while (clients(core) > 2 * (long long)core->redis_count)
         ;
 }

@@ -1,8 +1,8 @@
-/* tests/support/filter_try.h - one filter, one event: does it match? Asked of both ways at once.
+/* tests/support/filter_try.h - one filter, one event: does it match? Asks both implementations.
  *
- *     TRY_FILTER(.track = SL_SLICE("hot pot")) gives a filter or fails the test;
- *     try_match(filter, &event) asks sl_filter_matches() and an index of its own, and fails the
- *     test if they differ. */
+ *     TRY_FILTER(.track = SL_SLICE("hot pot")) returns a filter or fails the test;
+ *     try_match(filter, &event) asks sl_filter_matches() and a separate index, and fails the test
+ *     if they differ. */
 #pragma once
 
 #include "filters/filter.h"
@@ -78,7 +78,7 @@ static inline bool try_rule(const char *rule, const struct sl_event_view *event)
     return try_match_once(TRY_FILTER(.rule = sl_slice_str(rule)), event);
 }
 
-/* The code with which a filter is refused; "" if it is not. */
+/* Returns the code with which a filter is refused; "" if it is not. */
 static inline const char *try_refused(struct sl_filter_text text)
 {
     struct sl_filter_limits limits = SL_FILTER_LIMITS_DEFAULT;

@@ -1,4 +1,4 @@
-/* tests/support/folder.h - folders of a test program's own. */
+/* tests/support/folder.h - temporary folders of test programs. */
 #pragma once
 
 /* Removes it and all that is in it. */

@@ -221,7 +221,7 @@ void scene_say(struct peer *peer, const char *text)
     peer_say(peer, sl_slice_str(text));
 }
 
-/* --- what came back, in short: "200 body, 400 code" --- */
+/* --- a summary of the answers: "200 body, 400 code" --- */
 
 static struct sl_slice between(struct sl_slice text, const char *before, const char *behind)
 {
@@ -234,7 +234,7 @@ static struct sl_slice between(struct sl_slice text, const char *before, const c
     return to ? sl_slice(from, (size_t)(to - from)) : SL_SLICE_NONE;
 }
 
-/* The first answer, cut off the text; its size. False: it is not whole. */
+/* Cuts the first answer off the text; returns its size. False: it is incomplete. */
 static bool cut_answer(struct sl_slice *text, bool is_head, struct sl_slice *ret_head,
                        struct sl_slice *ret_body)
 {

@@ -1,10 +1,10 @@
-/* tests/support/http_scene.h - a server of HTTP on the loopback, its handler, and peers that ask
- * it.
+/* tests/support/http_scene.h - an HTTP server on loopback, its handler, and peers that send
+ * requests.
  *
- * There is one scene, made anew for each test by scene_begin(), whose state is a pointer to whether
- * it is over TLS. The handler answers /echo with the body, /large with LARGE bytes, /later when the
- * test does, /refused with a refusal and any other path with itself; /no is refused before its
- * body, /take is taken over. */
+ * There is one fixture, set up for each test by scene_begin(), whose state is a pointer to whether
+ * it uses TLS. The handler answers /echo with the body, /large with LARGE bytes, /later when the
+ * test does, /refused with a refusal and any other path with the path itself; /no is refused before
+ * its body, /take is taken over. */
 #pragma once
 
 #include "gateway/http/http_connection.h"
@@ -21,7 +21,7 @@ enum {
     MANY_TURNS = 100,
     SMALL = 4096,
     LARGE = 300000,
-    OUTPUT_MAX = 65536 /* of answers that wait for the peer; and one more */
+    OUTPUT_MAX = 65536 /* of answers that wait for the peer; plus one more */
 };
 
 #define GET(path)  "GET " path " HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -44,7 +44,7 @@ struct http_scene {
     struct sockaddr_in address;
     struct peer peers[PEERS];
     char large[LARGE];
-    struct http_connection *asked; /* the last that was handed to the handler */
+    struct http_connection *asked; /* the last one passed to the handler */
     struct http_connection *later[PEERS];
     size_t later_count, handled, abandoned;
     struct wire taken;
@@ -54,7 +54,7 @@ struct http_scene {
 
 extern struct http_scene scene;
 
-/* For all tests of a program: a folder of its own with a certificate. */
+/* For all tests of a program: a folder with a certificate. */
 int scene_make_folder(void **state);
 int scene_remove_folder(void **state);
 int scene_begin(void **state);
@@ -66,30 +66,32 @@ int scene_end(void **state);
         cmocka_unit_test_prestate_setup_teardown(test, scene_begin, scene_end, &(bool){true})
 
 void scene_stop(void);
-void scene_start_again(void); /* the test has changed the settings */
+void scene_start_again(void); /* after the test has changed the settings */
 void scene_create_wires(void);
 
 #define TURN_UNTIL(condition) TURNS_UNTIL(&scene.patience, scene_turn(), condition)
 
-/* The loop, and each peer, does what can be done now. */
+/* The loop, and each peer, does what it can do now. */
 void scene_turn(void);
 void scene_turn_often(void);
 
-void scene_accept(int send_size); /* of our socket's buffer; 0: as it comes */
+void scene_accept(int send_size); /* of our socket's buffer; 0: the default */
 struct peer *scene_enter(size_t i);
-/* Who connects so reads little at a time, if at all. */
+/* Connects a peer that reads little at a time, if at all. */
 struct peer *scene_enter_slowly(size_t i);
 void scene_say(struct peer *peer, const char *text);
 void scene_answer(struct http_connection *connection, struct sl_slice text);
 
-/* What came back, in short: "200 body, 400 code". `heads`: a letter for each answer, `h` for one to
- * HEAD; NULL: none is. */
+/* Returns a summary of the answers: "200 body, 400 code". `heads`: a letter for each answer, `h`
+ * for one to HEAD; NULL: there are none. */
 const char *scene_summary(const struct peer *peer, const char *heads);
 void scene_expect_of(struct peer *peer, const char *expected, const char *heads);
 void scene_expect(struct peer *peer, const char *expected);
-void scene_expect_end(struct peer *peer, const char *expected); /* it ends properly behind that */
+void scene_expect_end(struct peer *peer,
+                      const char *expected); /* and then the stream ends properly */
 void scene_expect_hung_up(struct peer *peer);
 void scene_await_metric(enum metric metric, uint64_t value);
-void scene_await_input(size_t size); /* a head, or half of one, of so many bytes has arrived */
+void scene_await_input(
+    size_t size); /* waits until a head, or part of one, of this many bytes has arrived */
 struct http_connection *scene_newest(void);
 void scene_await_stage(const struct http_connection *connection, enum http_stage stage);

@@ -1,5 +1,5 @@
-/* tests/support/interruptions.h - a signal every few milliseconds, whose handler lets system calls
- * end with EINTR. One at a time in a process, for the thread that begins it. */
+/* tests/support/interruptions.h - a signal every few milliseconds, whose handler makes system calls
+ * fail with EINTR. Only once per process, for the thread that starts it. */
 #pragma once
 
 /* `when_interrupted` (may be NULL) is called by the handler with the number of signals so far. */

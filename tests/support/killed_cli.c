@@ -1,4 +1,4 @@
-/* tests/support/killed_cli.c - `sluice`, killed behind the Nth command that it sends to Redis:
+/* tests/support/killed_cli.c - `sluice`, killed after the Nth command that it sends to Redis:
  * SLUICE_KILLED_BEHIND=N in the environment. */
 #include <stdlib.h>
 

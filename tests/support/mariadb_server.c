@@ -34,7 +34,7 @@ bool mariadb_server_is_installed(void)
     return program() != NULL;
 }
 
-/* Small, and quick to start: these data need not outlive the machine. */
+/* Small, and quick to start: these data need not survive a crash of the machine. */
 static void become_mariadb(const struct mariadb_server *server, const char *option, int output)
 {
     char socket[128], data[128], user[] = "--user=root";
@@ -54,7 +54,7 @@ static void become_mariadb(const struct mariadb_server *server, const char *opti
     _exit(127);
 }
 
-/* Reads what it says until it says that it is ready. */
+/* Reads its output until it reports that it is ready. */
 static void wait_ready(int output)
 {
     static char said[1 << 16];
@@ -84,7 +84,7 @@ static void start(struct mariadb_server *server, const char *option)
         become_mariadb(server, option, output[1]);
     close(output[1]);
     wait_ready(output[0]);
-    server->output = output[0]; /* open, so that it may say more */
+    server->output = output[0]; /* kept open for further output */
 }
 
 void mariadb_server_kill(struct mariadb_server *server)
@@ -121,7 +121,7 @@ void mariadb_server_restart(struct mariadb_server *server, const char *option)
     start(server, option);
 }
 
-/* All its threads, before it returns. */
+/* Returns when all its threads have stopped. */
 void mariadb_server_freeze(struct mariadb_server *server)
 {
     int status;

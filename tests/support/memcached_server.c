@@ -51,7 +51,7 @@ static int try_connect(const struct memcached_server *server)
     return -1;
 }
 
-/* It does not tell when it is ready. */
+/* It does not report when it is ready. */
 static void wait_ready(const struct memcached_server *server)
 {
     const struct timespec moment = {0, 5000000};
@@ -99,7 +99,7 @@ void memcached_server_done(struct memcached_server *server)
     rmdir(server->folder);
 }
 
-/* Until the kernel has done it, too. */
+/* Returns when the kernel has delivered it. */
 static void send_signal(const struct memcached_server *server, int number, int options)
 {
     int status;

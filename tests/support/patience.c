@@ -4,7 +4,7 @@
 
 enum { TICK_MS = 20, TICKS = 3000 };
 
-/* Turns are counted, not time: a process that was stopped for an hour has lost one of them. */
+/* Turns are counted, not time: for a process that was stopped for an hour that is a single one. */
 static void on_tick(uv_timer_t *timer)
 {
     struct patience *patience = timer->data;

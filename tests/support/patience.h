@@ -1,8 +1,8 @@
-/* tests/support/patience.h - a loop that runs until something has happened, but not for ever.
+/* tests/support/patience.h - an event loop that runs until something has happened, with a deadline.
  *
- * A turn of libuv's loop (UV_RUN_ONCE) runs the timers that are due and waits then: what a timer
- * has brought about in it, because the test was late, would be seen only when something else
- * happens. So the loop is woken again and again while it is waited. */
+ * A turn of libuv's loop (UV_RUN_ONCE) runs the timers that are due and then waits: the effect of a
+ * timer, if the test was late, would be seen only when something else happens. So the loop is woken
+ * repeatedly while the test waits. */
 #pragma once
 
 #include <uv.h>
@@ -12,18 +12,17 @@ struct patience {
     uv_timer_t timer;
     unsigned ticks;
     void (*complain)(
-        void); /* fails the test, and says what has come; NULL: there is no more to say */
+        void); /* fails the test, and prints what has arrived; NULL: nothing more to print */
 };
 
 void patience_init(struct patience *patience, void (*complain)(void));
-/* Lets closing handles close; one that stays open fails the test. */
+/* Lets closing handles close; a handle that stays open fails the test. */
 void patience_done(struct patience *patience);
 
 void patience_begin(struct patience *patience);
 void patience_end(struct patience *patience);
 
-/* Calls `turn` again and again. The test fails when it takes a minute of the loop's own time.
- */
+/* Calls `turn` repeatedly. The test fails if that takes a minute of the loop's own time. */
 #define TURNS_UNTIL(patience, turn, condition)                                                     \
     do {                                                                                           \
         patience_begin(patience);                                                                  \

@@ -11,7 +11,7 @@
 
 enum { READ_SIZE = 65536 };
 
-/* What is to be sent does not wait for what was sent to be acknowledged. */
+/* Disables Nagle's algorithm. */
 static void send_at_once(int fd)
 {
     const int on = 1;
@@ -29,7 +29,7 @@ int peer_listen(struct sockaddr_in *ret_address)
     assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
     assert_int_equal(listen(fd, 1000), 0);
-    send_at_once(fd); /* connections inherit it */
+    send_at_once(fd); /* accepted connections inherit it */
     *ret_address = address;
     return fd;
 }
@@ -71,7 +71,7 @@ bool peer_has_spoken(const struct peer *peer)
     return peer->to_say.size == 0;
 }
 
-/* SSL_write() and the like returned `r`: what recv() would have. */
+/* Converts the result `r` of SSL_write() and the like to that of recv(). */
 static ssize_t tls_result(struct peer *peer, int r)
 {
     int error = SSL_get_error(peer->tls, r);

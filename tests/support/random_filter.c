@@ -119,7 +119,7 @@ static void put_box(struct random *random, struct random_room *room, const char 
 
 /* --- rules -------------------------------------------------------------------------------- */
 
-/* Around some box, and not always without crossing itself. */
+/* Around some box; it may cross itself. */
 static void put_polygon(struct random *random, struct random_room *room)
 {
     struct sl_box box = some_box(random);

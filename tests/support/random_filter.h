@@ -1,5 +1,5 @@
-/* tests/support/random_filter.h - filters and events made by chance, of few words and places, so
- * that they match each other often. */
+/* tests/support/random_filter.h - random filters and events with few words and places, so that they
+ * often match each other. */
 #pragma once
 
 #include <stdint.h>
@@ -22,16 +22,16 @@ static inline bool random_one_in(struct random *random, uint32_t n)
     return random_below(random, n) == 0;
 }
 
-/* Where the strings of one filter or event live. */
+/* Holds the strings of one filter or event. */
 struct random_room {
     char bytes[1 << 16];
     size_t used;
     struct sl_slice urls[4];
 };
 
-/* A filter that is not refused (with default limits, and wide ones allowed); what of it is in
- * `room` may go then. */
+/* Returns a filter that is not refused (with default limits, and wide ones allowed); afterwards
+ * `room` may be freed. */
 struct sl_filter *random_filter(struct random *random, struct random_room *room);
 
-/* An event of any type; its strings are in `room`. */
+/* Returns an event of any type; its strings are in `room`. */
 struct sl_event_view random_event(struct random *random, struct random_room *room);

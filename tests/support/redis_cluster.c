@@ -1,5 +1,5 @@
-/* redis_cluster.c - the nodes are started with a nodes.conf that says who they are, as if they had
- * been there before: they need not meet, and it is known which slots each has. */
+/* redis_cluster.c - the nodes are started with a prepared nodes.conf, as if the cluster had existed
+ * before: they need not meet, and the slots of each are known. */
 #include "tests/support/redis_cluster.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* tests/support/redis_cluster.h - a Redis Cluster that belongs to one test program: masters and a
- * replica of each, with all slots given out from the beginning. Nobody is promoted in it unless the
- * test does that. Any trouble fails the running test. */
+ * replica of each, with all slots assigned from the beginning. No replica is promoted unless the
+ * test does that. Any error fails the running test. */
 #pragma once
 
 #include <stddef.h>
@@ -30,5 +30,5 @@ struct redis_cluster {
 void redis_cluster_init(struct redis_cluster *cluster);
 void redis_cluster_done(struct redis_cluster *cluster);
 
-/* Which of the masters has the shard. */
+/* Returns which of the masters has the shard. */
 size_t redis_cluster_owner(uint32_t shard);

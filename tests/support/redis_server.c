@@ -54,7 +54,7 @@ static void become_redis(const struct redis_server *server, int output)
     _exit(127);
 }
 
-/* Reads what it says until it says that it is ready. */
+/* Reads its output until it reports that it is ready. */
 static void wait_ready(int output)
 {
     char said[16384] = "";
@@ -83,7 +83,7 @@ static void start(struct redis_server *server)
         become_redis(server, output[1]);
     close(output[1]);
     wait_ready(output[0]);
-    close(output[0]); /* from here on its log goes nowhere */
+    close(output[0]); /* from here on its log is dropped */
 }
 
 static void stop(struct redis_server *server)

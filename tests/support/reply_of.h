@@ -1,7 +1,8 @@
-/* tests/support/reply_of.h - what Redis answers, of the bytes that it sends. */
+/* tests/support/reply_of.h - parses bytes of Redis's protocol into a reply. */
 #pragma once
 
 struct redisReply;
 
-/* One whole reply of the protocol's second version; else the test fails. The caller frees it. */
+/* Parses one whole reply of version 2 of the protocol; otherwise the test fails. The caller frees
+ * it. */
 struct redisReply *reply_of(const char *bytes);

@@ -1,5 +1,5 @@
-/* tests/support/rounds.h - how many random cases a test tries. Programs with sanitizers are some five
- * times slower, and see in a few cases what they look for. */
+/* tests/support/rounds.h - how many random cases a test tries. Programs with sanitizers are about
+ * five times slower, and find in a few cases what they look for. */
 #pragma once
 
 #ifdef __SANITIZE_ADDRESS__

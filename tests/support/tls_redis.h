@@ -1,5 +1,5 @@
-/* tests/support/tls_redis.h - a real redis-server that speaks TLS, whose authority and files belong
- * to one test program. */
+/* tests/support/tls_redis.h - a real redis-server with TLS, whose authority and files belong to one
+ * test program. */
 #pragma once
 
 #include "tests/support/certificate.h"
@@ -8,7 +8,7 @@
 struct tls_redis {
     struct redis_server server;
     struct certificate_authority authority; /* its certificate is in ca.pem */
-    char folder[64];                        /* of files of the test, removed at the end */
+    char folder[64];                        /* for files of the test, removed at the end */
     char port[8], plain_port[8];            /* on 127.0.0.1 */
     char files[3][96];
     const char *options[16];
@@ -19,5 +19,5 @@ struct tls_redis {
 void tls_redis_init(struct tls_redis *redis, const char *names);
 void tls_redis_done(struct tls_redis *redis);
 
-/* The path of a file in the folder; valid until it has been called eight times more. */
+/* Returns the path of a file in the folder; valid for the next eight calls. */
 const char *tls_redis_file(const struct tls_redis *redis, const char *name);

@@ -18,8 +18,7 @@ int clear_case(void **state)
 
 /* ---- The client ---- */
 
-/* A head as it is told to be, right or wrong; `form` is the length's first byte without the mask
- * bit. */
+/* A frame header, correct or not; `form` is the length's first byte without the mask bit. */
 void send_head(unsigned first, unsigned form, uint64_t length, const unsigned char mask[static 4])
 {
     int length_bytes = form == 126 ? 2 : form == 127 ? 8 : 0;
@@ -31,7 +30,7 @@ void send_head(unsigned first, unsigned form, uint64_t length, const unsigned ch
     buffer_append(&sent, mask, 4);
 }
 
-/* Another mask each time. */
+/* With a different mask each time. */
 void send_frame(unsigned first, struct sl_slice payload)
 {
     static uint32_t last = 0x12345678;
@@ -53,7 +52,7 @@ void send_close(unsigned code, struct sl_slice reason)
     send_frame(FIN | CLOSE, sl_slice(payload, 2 + reason.size));
 }
 
-/* ---- What the reader tells ---- */
+/* ---- What the reader reports ---- */
 
 void print_item(struct buffer *text, enum websocket_item item, unsigned code,
                 struct sl_slice payload)
@@ -89,7 +88,7 @@ static void check_event(enum websocket_item item, const struct websocket_event *
         assert_true(utf8_is_valid(event->payload));
 }
 
-/* Gives one piece; appends what is told. */
+/* Passes one piece; appends what is reported. */
 void read_piece(struct websocket_reader *reader, const char *data, size_t size, struct buffer *told)
 {
     unsigned char *copy = mem_copy(data, size);
@@ -122,7 +121,7 @@ static void run_in_steps(size_t step)
     websocket_reader_done(&reader);
 }
 
-/* Runs the case and begins the next. */
+/* Runs the case and starts the next. */
 void run_case(void)
 {
     static const size_t steps[] = {1, 2, 3, 4, 5, 7, 8, 13, 64, 127, 1000, 4096, 65537};
@@ -136,7 +135,7 @@ void run_case(void)
     buffer_clear(&expected);
 }
 
-/* The case ends in a fault, which is told with the byte sent[at] and not before. */
+/* The case ends in an error, which is reported with the byte sent[at] and not earlier. */
 void run_faulting_at(size_t at)
 {
     struct websocket_reader reader;
@@ -169,7 +168,7 @@ struct sl_slice repeat(const char *unit, size_t size)
     return sl_slice(text, size);
 }
 
-/* As fragments of `step` bytes, 0: none; an empty one behind it when `ends_empty`. */
+/* As fragments of `step` bytes, 0: none; followed by an empty one if `ends_empty`. */
 void send_text(struct sl_slice text, size_t step, bool ends_empty)
 {
     size_t at = 0;

@@ -14,7 +14,7 @@
 
 #include "filters/words_private.h"
 
-/* Also where must() is compiled out. */
+/* Unlike assert(), it is never compiled out. */
 static void must(bool condition)
 {
     if (!condition)
@@ -233,7 +233,7 @@ static bool is_alphanumeric(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/* The size of the URL at `text`, 0 for none; *ret_skip: where to search on. */
+/* Returns the size of the URL at `text`, 0 for none; *ret_skip: where to continue searching. */
 static size_t url_size(const char *text, size_t size, size_t *ret_skip)
 {
     size_t scheme, end;

@@ -125,7 +125,7 @@ static int begin_api(const char *method_and_path, const char *text,
     return r;
 }
 
-/* The status of the answer. */
+/* Returns the status of the answer. */
 static int ask(const char *method_and_path, const char *text)
 {
     struct api_request *request;

@@ -1,4 +1,4 @@
-"""Fixtures of the upgrade tests: the programs of the commit that this tree follows, and servers."""
+"""Fixtures of the upgrade tests: the programs of an older commit, and servers."""
 
 import pathlib
 import subprocess
@@ -12,12 +12,12 @@ sys.path.insert(0, str(HERE.parent / "system"))
 from harness import programs  # noqa: E402
 from harness.servers import Servers  # noqa: E402
 
-COMMIT = "3d2a879"  # whose databases and programs go on working beside those of this tree
+COMMIT = "3d2a879"  # its databases and programs must work together with those of this tree
 
 
 @pytest.fixture(scope="session")
 def old():
-    """The build folder of COMMIT."""
+    """Returns the build folder of COMMIT."""
     folder = programs.BUILD.resolve().parent / "upgrade" / COMMIT
     done = subprocess.run([HERE / "build", COMMIT, folder], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, timeout=900)

@@ -1,4 +1,4 @@
-"""Programs of an older commit and of this tree on one database: side by side, one in the other's place."""
+"""Programs of an older commit and of this tree with one database: side by side, and replacing each other."""
 
 import json
 
@@ -15,10 +15,10 @@ from harness.wall_clock import WallClock
 from world import (ALL_TYPES, NO_TASKS, PEOPLE, ApiWriter, CommandWriter, Keeper, ReplayWriter, World, fill, is_within,
                    lines, logged, milliseconds, read_everything, read_list)
 
-ROUNDS = 8  # of one write after the other, by each program
-EVENTS = 400  # of each replay, and between two takeovers
-# With several shards one number is the old programs' cursor of all: of events that happened within so many
-# milliseconds of it some may be missing, or come twice, who comes back to or from an old one.
+ROUNDS = 8  # in each, both programs write
+EVENTS = 400  # in each replay, and between two takeovers
+# With several shards the old programs' cursor is a single number for all: when a client changes to or from an old
+# program, events within this many milliseconds of it may be missing or repeated.
 NEAR_MS = 100
 
 
@@ -39,7 +39,7 @@ def test_what_the_old_wrote_is_read_as_before(world):
     before = read_everything(world, old, posts)
     assert_same(before, read_everything(world, new, posts))
     assert world.count("tasks") > 0
-    # New workers do what the old programs left to be done, old ones what the new ones leave.
+    # New workers do what old programs left to do, and vice versa.
     world.new.run("worker", "--until-empty")
     world.new.run("post", "--user", "u5", "--reply-to", posts[0], "by the new one")
     world.new.run("unfollow", "u6", "u7")
@@ -88,7 +88,7 @@ def test_side_by_side(world):
 
 
 def test_one_takes_the_place_of_the_other(world):
-    """Under load, and back; everybody comes back with the cursor that the other one gave."""
+    """Under load, and back; every client resumes with the cursor that the other gateway gave it."""
     gateway = world.gateway(True)
     keepers = [Keeper(world, gateway, transport) for transport in WITHOUT_DICTIONARY]
     writers = [ReplayWriter(world.old, 1), ReplayWriter(world.new, 2)]
@@ -108,7 +108,7 @@ def test_one_takes_the_place_of_the_other(world):
         check_exactly_once(keeper, wanted)
         assert_as_logged(keeper, wanted)
 
-    # What one has given out is good at the other one: the same comes behind it, in the same bytes.
+    # A cursor of one is valid in the other: the same events follow, in the same bytes.
     old = world.gateway(True)
     for cursor in {cursor for keeper in keepers for cursor in keeper.cursors[1:]}:
         count = sum(event_id > id_of(cursor) for event_id in wanted)
@@ -121,7 +121,7 @@ def test_one_takes_the_place_of_the_other(world):
 
 @pytest.mark.skipif(programs.have_sanitizer(), reason="with a sanitizer there is no clock shim")
 def test_a_mark_of_late_events_is_passed_over(servers, old):
-    """It is in logs and on channels; the old gateway counts it as what it does not know, and goes on."""
+    """It is in logs and on channels; the old gateway counts it as unknown, and continues."""
     clock = WallClock(servers.folder / "clock")
     redis = servers.redis(shards=8, env=clock.environment)
     new_cli, old_cli = Cli(redis), Cli(redis, build=old)
@@ -145,7 +145,8 @@ def test_a_mark_of_late_events_is_passed_over(servers, old):
 
 
 def test_revocations_are_passed_over(world):
-    """The old ones cannot know: their streams go on, and lack nothing. New ones heed them, whoever is there."""
+    """Old gateways do not know them: their streams continue, and lack nothing. New ones obey them, even if old ones
+    run."""
     old, new = world.gateway(True), world.gateway(False)
     token = new.token(sub="leaver")
     with old.stream(ALL_TYPES, token=token) as stays, new.stream(ALL_TYPES, token=token) as ends:
@@ -167,7 +168,7 @@ def test_revocations_are_passed_over(world):
 
 
 def test_changes_of_users_are_passed_over(world):
-    """The old gateway counts them as what it does not know; its streams lack nothing else, live or out of the log."""
+    """The old gateway counts them as unknown; otherwise its streams lack nothing, neither live nor from the log."""
     old, new = world.gateway(True), world.gateway(False)
     first = world.old.run("post", "--user", "u0", "first")
     with old.stream(ALL_TYPES + f"&since={int(first) - 1}") as before, new.stream(f"{ALL_TYPES},user&since={first}") as told:
@@ -203,14 +204,14 @@ def check_exactly_once(keeper, wanted):
 
 
 def assert_as_logged(keeper, wanted):
-    """Every event but deletions, of which less is shown than the log has, comes as it was written."""
+    """Every event comes exactly as it was logged, except for deletions, of which less is sent than logged."""
     for event_id, said in keeper.bytes.items():
         event = json.loads(said)
         assert said == wanted[event_id] or event["type"] == "delete" and \
             is_within({"id": event["post"]["id"]}, json.loads(wanted[event_id])["post"])
 
 
-REFUSED = "the database has schema '2', this program knows 1"  # as the old programs say it
+REFUSED = "the database has schema '2', this program knows 1"  # in the words of the old programs
 
 
 def test_an_upgraded_database_is_refused_by_name(world):
@@ -237,7 +238,7 @@ def test_an_upgraded_database_is_refused_by_name(world):
     liker.close()
     assert world.redis.client.type(home) == "list"
 
-    # Whatever is of before says why it does nothing; the streams that it has open go on.
+    # The old programs report why they do nothing; their open streams continue.
     assert "the database has schema 2, not 1" in worker.ended(1)
     world.old.run("post", "--user", "u0", "never", status=1)
     assert REFUSED in world.old.done.stderr
@@ -264,11 +265,11 @@ def test_an_upgrade_that_broke_off_goes_on(world):
 
 
 def test_an_upgrade_under_load(world):
-    """The newer programs write, read and run tasks meanwhile; everything is where it belongs afterwards."""
+    """The newer programs write, read and run tasks meanwhile; afterwards everything is in its place."""
     fill(world, 300)
     gateway = world.gateway(False)
     world.new.run("worker", "--until-empty")
-    read_everything(world, gateway, [])  # whose homes are kept from now on
+    read_everything(world, gateway, [])  # whose home timelines are maintained from now on
     keeper = Keeper(world, gateway, "ndjson")
     worker = world.worker(world.new)
     people = world.people

@@ -1,4 +1,4 @@
-"""A database that the old programs made, and what old and new programs do to it."""
+"""A database that the old programs created, and what old and new programs do with it."""
 
 import json
 import random
@@ -15,12 +15,12 @@ from harness.waiting import eventually
 
 ALL_TYPES = "/v1/stream/firehose?types=post,delete,follow,unfollow"
 PEOPLE = 12
-# No command line of the API: tasks wait for whoever the test starts.
+# The API does not run tasks: they wait for the workers that the test starts.
 NO_TASKS = ("--run-tasks", "off")
 
 
 class World:
-    """Made by the old `sluice`. `old`, `new`: the command lines. `old_build`: where the old programs are."""
+    """Created by the old `sluice`. `old`, `new`: the command lines. `old_build`: where the old programs are."""
 
     def __init__(self, servers, old_build):
         self.servers, self.old_build = servers, old_build
@@ -28,7 +28,7 @@ class World:
         self.old, self.new = Cli(self.redis, build=old_build), Cli(self.redis)
         self.old.run("init", "--shards", SHARDS)
         self.redis.shards = SHARDS
-        # So that one shard has tasks, too: a post is pushed to one follower, the rest is left.
+        # So that one shard has tasks, too: a post is pushed to one follower at once, the rest is left to tasks.
         self.old.run("config", "set", "push-at-once", 1)
         self.people = {f"u{n}": self.old.run("user", "add", f"u{n}") for n in range(PEOPLE)}
         for n in range(PEOPLE):
@@ -38,13 +38,13 @@ class World:
         return self.servers.gateway(self.redis, *NO_TASKS, *options, build=self.old_build if is_old else None, **more)
 
     def take_over(self, gateway, is_old):
-        """The successor, when the one before has ended."""
+        """Starts the successor, after the previous one has ended."""
         successor = self.servers.successor(gateway, *NO_TASKS, build=self.old_build if is_old else None)
         gateway.wait_end()
         return successor
 
     def worker(self, cli):
-        """A `sluice worker` in the background."""
+        """Starts a `sluice worker` in the background."""
         worker = cli.start("worker", "--concurrency", 2)
         self.servers.guests.append(Guest(worker))
         return worker
@@ -53,7 +53,7 @@ class World:
         return [f"sluice:{{{shard}}}:{name}" for shard in range(self.redis.shards)]
 
     def count(self, name):
-        """Entries of this stream in all shards."""
+        """Returns the number of entries of this stream in all shards."""
         return sum(self.redis.client.xlen(key) for key in self.shard_keys(name))
 
     def wait_tasks(self):
@@ -61,16 +61,16 @@ class World:
         assert self.count("dead") == 0, self.new.run("tasks")
 
     def tasks_left(self):
-        """How many tasks were ever left in the shards."""
+        """Returns how many tasks were ever added in the shards."""
         return sum(self.redis.client.xinfo_stream(key)["entries-added"] for key in self.shard_keys("tasks"))
 
     def tasks_ended(self):
-        """How often a task was ended since the server started."""
+        """Returns how many tasks were completed since the server started."""
         return self.redis.client.info("commandstats").get("cmdstat_xack", {"calls": 0})["calls"]
 
 
 class Guest:
-    """A program that Servers ends when a test fails."""
+    """A program that Servers ends if a test fails."""
 
     def __init__(self, program):
         self.program = program
@@ -82,7 +82,7 @@ class Guest:
 
 
 class Writer:
-    """Writes in a thread of its own until stop(), which raises what went wrong. `made`: how much so far."""
+    """Writes in its own thread until stop(), which raises any error. `made`: the number of writes so far."""
 
     def __init__(self):
         self.made, self.fault = 0, None
@@ -91,7 +91,7 @@ class Writer:
         self._thread.start()
 
     def write(self):
-        """Writes once."""
+        """Makes one write."""
         raise NotImplementedError
 
     def end(self):
@@ -128,11 +128,11 @@ class ReplayWriter(Writer):
     def end(self):
         self.program.process.stdin.close()
         self.program.process.stdin = None
-        self.program.ended(0)  # else a line was refused
+        self.program.ended(0)  # otherwise a line was refused
 
 
 class CommandWriter(Writer):
-    """A program for each write."""
+    """Runs a program for each write."""
 
     def __init__(self, cli, user, other):
         self.cli, self.user, self.other = cli, user, other
@@ -149,7 +149,7 @@ class CommandWriter(Writer):
 
 
 class ApiWriter(Writer):
-    """The same over HTTP. `read_by`: another gateway, which shows at once what was written."""
+    """The same over HTTP. `read_by`: another gateway, which must show at once what was written."""
 
     def __init__(self, gateway, user, other, read_by):
         self.api, self.other, self.reader = Api(gateway, user), Api(gateway, other), Api(read_by, other)
@@ -182,11 +182,11 @@ class ApiWriter(Writer):
 
 
 class Keeper(Client):
-    """Follows everything, comes back with its cursor, keeps each event's bytes."""
+    """Follows everything, resumes with its cursor, stores each event's bytes."""
 
     def __init__(self, world, gateway, transport):
         self.bytes = {}
-        self.cursors = []  # with which it has come back
+        self.cursors = []  # with which it has resumed
         storm = types.SimpleNamespace(gateway=gateway, shards=world.redis.shards, outsider=None, clients=[], dictionary=None,
                                       said={}, start=max(int(entry) for entry, _ in world.redis.entries()))
         super().__init__(storm, Kind("all", ALL_TYPES, None, fields=()), transport, 1, is_calm=True)
@@ -202,7 +202,7 @@ class Keeper(Client):
 
 
 def is_within(old, new):
-    """Whether everything that `old` says `new` says, too; newer programs may say more."""
+    """Whether `new` contains everything that `old` does; newer programs may return more."""
     if isinstance(old, dict):
         return isinstance(new, dict) and all(name in new and is_within(value, new[name])
                                              for name, value in old.items())
@@ -212,7 +212,7 @@ def is_within(old, new):
 
 
 def read_list(api, path):
-    """All items, page by page."""
+    """Returns all items, page by page."""
     items, before = [], ""
     while True:
         page = api.get(f"{path}?limit=100{before}")
@@ -223,7 +223,7 @@ def read_list(api, path):
 
 
 def read_everything(world, gateway, posts):
-    """What the gateway says of all people, of their lists and timelines, and of these posts."""
+    """Returns what the gateway shows of all people, of their lists and timelines, and of these posts."""
     found = {}
     for login, user in world.people.items():
         api = Api(gateway, user)
@@ -245,8 +245,8 @@ def read_everything(world, gateway, posts):
 
 
 def fill(world, count):
-    """The old `sluice` writes: `count` posts and deletions, and some of everything else. Returns posts
-    with comments and likes."""
+    """The old `sluice` writes `count` posts and deletions, and some of everything else. Returns posts with comments and
+    likes."""
     posts = Posts(random.Random(7))
     world.old.run("replay", "-", given="".join(posts.line() + "\n" for _ in range(count)))
     liked = [world.old.run("post", "--user", f"u{n}", "--lang", "en", "--geo", "7.5,47.5", f"liked {n}")
@@ -269,8 +269,8 @@ def lines(text):
 
 
 def logged(world, after):
-    """The events of the log behind this id, as they are there: by id. Not those that only gateways are told,
-    nor those that the old programs do not know."""
+    """Returns the events of the log after this id, unchanged, by id; without those that are for gateways only or
+    unknown to the old programs."""
     return {int(entry): fields["e"].encode() for entry, fields in world.redis.entries()
             if int(entry) > after and not any(f'"type":"{kind}"' in fields["e"][:80] for kind in ("late", "user"))}
 
