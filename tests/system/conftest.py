@@ -1,5 +1,5 @@
-"""Fixtures of the system tests: a real redis-server and a real sluiced for each file, more of them
-for tests that break one. A test fails when a server died or a sanitizer spoke meanwhile."""
+"""Fixtures of the system tests: a real redis-server and a real sluiced for each file, and further ones for tests that
+break one. A test fails if a server died or a sanitizer reported an error meanwhile."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from harness.redis_server import KIND  # noqa: E402
 from harness.servers import Servers  # noqa: E402
 from harness.tls import Certificate  # noqa: E402
 
-# SLUICE_TEST_WIRE=tls: of tests that run over both wires, those over TLS.
+# SLUICE_TEST_WIRE=tls: of the tests that run both ways, only those over TLS.
 WIRES = os.environ.get("SLUICE_TEST_WIRE", "plain tls").split()
 
 
@@ -28,7 +28,7 @@ def pytest_generate_tests(metafunc):
 
 
 def pytest_collection_modifyitems(items):
-    """`@pytest.mark.one_redis("why")`: what is said of a Redis alone is not said of a cluster."""
+    """`@pytest.mark.one_redis("why")`: the test applies to a single Redis, not to a cluster."""
     for item in items if KIND == "cluster" else ():
         mark = item.get_closest_marker("one_redis")
         if mark:
@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="module")
 def wire(request):
-    """What carries the connections of the clients: plain or tls."""
+    """How clients connect: plain or tls."""
     return getattr(request, "param", "plain")
 
 
@@ -88,7 +88,7 @@ def gateway(module_servers, redis):
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     """A Redis Cluster of three masters and three replicas with a database of 64 shards, the same for all tests of a
-    file, whatever they do to it."""
+    file, even if they change it."""
     cluster = RedisCluster(tmp_path_factory.mktemp("cluster"))
     Cli(cluster).run("init")
     yield cluster
@@ -102,13 +102,13 @@ def cli(redis):
 
 @pytest.fixture
 def cli_for():
-    """cli_for(redis): the command line on another Redis; cli_for(None): on none."""
+    """cli_for(redis): the command line with another Redis; cli_for(None): with none."""
     return Cli
 
 
 @pytest.fixture(autouse=True)
 def servers_live(request):
-    """After each test: every server that the file shares must have lived through it."""
+    """After each test: every server that the file shares must still be alive."""
     yield
     if "module_servers" in request.fixturenames:
         request.getfixturevalue("module_servers").check()
@@ -116,7 +116,7 @@ def servers_live(request):
 
 @pytest.fixture
 def publish(redis):
-    """publish(event): plain PUBLISH of an object, or of text as it is."""
+    """publish(event): plain PUBLISH of an object, or of unchanged text."""
     def publish(event):
         message = event if isinstance(event, (str, bytes)) else json.dumps(event)
         return redis.publish(message)

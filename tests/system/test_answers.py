@@ -1,4 +1,4 @@
-"""Answers on one connection: in order, whole however slowly they are read, and nothing behind the last."""
+"""Answers on one connection: in order, complete however slowly they are read, and nothing after the last."""
 
 import socket
 import time
@@ -25,7 +25,7 @@ def read_quickly(connection):
 
 
 def test_requests_of_all_kinds_sent_ahead(gateway, ada):
-    """Some are answered at once, and some when Redis has."""
+    """Some are answered at once, others when Redis has answered."""
     asked = [(form_bytes("GET", "/healthz"), 200), (form_bytes("GET", "/nowhere"), 404),
              (ada.request_bytes("GET", "/v1/users/me"), 200),
              (ada.request_bytes("POST", "/v1/posts", {"text": "x" * 10_000}), 201),
@@ -54,7 +54,7 @@ def test_cut_anywhere_they_are_the_same_requests(gateway, ada):
 
 
 def test_refusals_that_are_sent_in_part_arrive_whole(gateway):
-    """More of them than sockets hold, to a client with hardly any window, that then reads."""
+    """More refusals than sockets hold, to a client with a tiny window, which then reads."""
     count = 20_000
     with gateway.connect(receive_buffer=2048) as connection:
         sending = connection.send_aside(form_bytes("GET", "/nowhere") * count +
@@ -74,7 +74,7 @@ def test_refusals_that_are_sent_in_part_arrive_whole(gateway):
 
 
 def test_refusal_arrives_though_more_is_sent_than_is_read(gateway):
-    """Closing with something unread would reset the connection, and take the answer with it."""
+    """Closing with unread input would reset the connection, and lose the answer."""
     for request in (b"GET / HTTP/1.1\r\nno colon\r\n\r\n",
                     form_bytes("POST", "/v1/posts", {"Content-Length": "1000000"}),
                     form_bytes("GET", "/" + "x" * 20_000)):
@@ -87,7 +87,7 @@ def test_refusal_arrives_though_more_is_sent_than_is_read(gateway):
 
 
 def test_large_answers_to_slow_readers(gateway, ada):
-    """Each whole, while others go on; who leaves in the middle leaves nothing behind."""
+    """Each answer is complete, while others continue; a client that disconnects in the middle leaves nothing behind."""
     for number in range(200):
         ada.post("x" * 19_000 + str(number))
     request = ada.request_bytes("GET", "/v1/users/me/posts?limit=200")

@@ -1,4 +1,4 @@
-"""The HTTP API: what it does, and that requests follow each other on a connection."""
+"""The HTTP API: its operations, and several requests on a connection."""
 
 import pytest
 
@@ -57,7 +57,7 @@ def test_a_post_is_made_read_and_deleted(ada):
     assert (post["likes"], post["comments"]) == (0, 0)
     assert ada.get(f"/v1/posts/{post['id']}") == post
     assert ada.get("/v1/users/me")["posts"] == 1
-    for _ in range(2):  # what is gone is gone
+    for _ in range(2):  # the second time nothing is left
         assert ada.expect(204, "DELETE", f"/v1/posts/{post['id']}") is None
     ada.refused(404, "not_found", "GET", f"/v1/posts/{post['id']}")
     assert ada.get("/v1/users/me")["posts"] == 0
@@ -71,7 +71,7 @@ def test_nobody_deletes_what_others_posted(site, ada):
 
 def test_a_post_that_the_subject_may_not_see_counts_as_deleted(site, ada):
     post = ada.post("secret", audience=f"only:{ada.sub}")
-    for number in range(4):  # of several shards, where there are some
+    for number in range(4):  # in several shards, if there are several
         assert site.user(f"stranger{number}").expect(204, "DELETE", f"/v1/posts/{post['id']}") is None
     assert ada.get(f"/v1/posts/{post['id']}") == post
 

@@ -1,4 +1,4 @@
-"""The commands in docs/http-api.md and the README, pasted as they stand: do they print that?"""
+"""The commands in docs/http-api.md and the README, run unchanged: do they print what is shown?"""
 
 import re
 
@@ -25,7 +25,7 @@ def test_what_the_page_says_is_what_happens(shell, page, begin, end):
     text = (programs.SOURCE / page).read_text().split(begin, 1)[1]
     found = examples(text.split(end, 1)[0] if end else text)
     assert len(found) > 5
-    # where the server is, the page says for its reader
+    # the page tells its reader to set the server's address
     for command, expected in found:
         if not command.startswith("SECRET="):
             printed = shell.run(command)

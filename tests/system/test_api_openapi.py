@@ -1,4 +1,4 @@
-"""docs/openapi.yaml against the running server: every operation with every status it names."""
+"""Compares docs/openapi.yaml with the running server: every operation with every status that it names."""
 
 import re
 import zlib
@@ -17,7 +17,7 @@ EVERYTHING = {"text": "everything", "lang": "en", "geo": {"lon": 1.5, "lat": -2}
 
 
 class World:
-    """Ada, who asks, and Bob; a post by Ada that Bob answers and likes; and a server without Redis."""
+    """Ada, who sends requests, and Bob; a post by Ada, which Bob replies to and likes; and a server without Redis."""
 
     def __init__(self, servers):
         self.servers, self.redis = servers, servers.redis()
@@ -32,7 +32,7 @@ class World:
         self.keys, self.streams = 0, []
 
     def connection(self):
-        """The id of a stream of Ada's that is open."""
+        """The id of an open stream of Ada's."""
         self.streams.append(self.gateway.stream("/v1/stream/firehose", token=self.gateway.token(sub=self.ada.sub)))
         return self.streams[-1].response.headers["sluice-connection"]
 
@@ -47,7 +47,7 @@ class World:
         return {"Idempotency-Key": f"key-{self.keys}"}
 
     def path(self, operation):
-        """With the parameters that must be there."""
+        """With the required parameters."""
         values = {"bucket": "1s", "since": "-2s", "ids": self.post if "/posts" in operation.path else self.bob.sub,
                   "with": self.ada.sub, "sub": self.ada.sub}
         query = "&".join(f"{parameter['name']}={values[parameter['name']]}"
@@ -124,7 +124,7 @@ def not_found(world, operation):
 def conflict(world, operation):
     if operation.name == "createUser":
         return world.admin.request("POST", "/v1/users", {"login": "ADA"})
-    if operation.name == "changeUser":  # a login of the subject's shard
+    if operation.name == "changeUser":  # a login in the subject's shard
         shards, login = world.redis.shards, ""
         for number in range(10000):
             login = f"taken{number}"
@@ -159,7 +159,7 @@ def without_length(world, operation):
 
 
 def elsewhere(world):
-    """A login of another shard than the subject's, in a database of two."""
+    """Returns a login in another shard than the subject's, in a database of two."""
     redis = world.servers.redis(shards=2)
     gateway = world.servers.gateway(redis)
     admin = DescribedApi(DESCRIPTION, gateway, None, "admin")
@@ -177,7 +177,7 @@ def reused(world, operation):
     key = world.key()
     if operation.name == "changeUser":
         return elsewhere(world)
-    if operation.name == "createUser":  # a key is remembered in the shard of the login
+    if operation.name == "createUser":  # a key is stored in the shard of the login
         world.admin.expect(201, "POST", "/v1/users", {"login": "once"}, key)
         return world.admin.request("POST", "/v1/users", {"login": "once", "name": "Twice"}, key)
     if operation.name == "revoke":
@@ -212,7 +212,7 @@ PROVOKERS = {
 
 CASES = sorted(((operation, status) for operation in DESCRIPTION.operations
                 for status in operation.responses if status in PROVOKERS),
-               key=lambda case: case[0].name == "deletePost" and case[1] == "204")  # the last
+               key=lambda case: case[0].name == "deletePost" and case[1] == "204")  # this one is the last
 
 
 @pytest.mark.parametrize("operation, status", CASES,
@@ -222,7 +222,7 @@ def test_every_status_of_every_operation(world, operation, status):
     assert response.status == int(status), response
 
 
-# Of what needs no Redis: the answer says that it is not complete.
+# These need no Redis: their answer says that it is incomplete.
 IS_ANSWERED_WITHOUT_REDIS = {"listConnections", "endConnections"}
 
 

@@ -1,6 +1,5 @@
-"""What the HTTP API promises, clause by clause, asked with nothing but Python's http.client: by
-somebody who has read the promise and no source. What other shards have to do is there a moment
-later, so it is waited for."""
+"""The promises of the HTTP API, one by one, tested with only Python's http.client, and without knowing the source. What
+other shards have to do happens a moment later, so tests wait for it."""
 
 import contextlib
 import http.client
@@ -39,14 +38,14 @@ def connect(gateway):
 
 
 class Asker:
-    """Somebody with a token."""
+    """Sends requests with a token."""
 
     def __init__(self, gateway, sub=None, scope="read write"):
         self.id, self.token = sub, gateway.token(sub=sub, scope=scope)
         self.connection = connect(gateway)
 
     def ask(self, method, path, body=None, **headers):
-        """(status, headers, JSON or None)"""
+        """Returns (status, headers, JSON or None)."""
         headers = {name.replace("_", "-"): value for name, value in headers.items()}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
@@ -72,7 +71,7 @@ class Asker:
         return self.do("POST", "/v1/posts", {"text": text, **members}, 201)
 
     def pages(self, path, limit):
-        """Page by page, up to and without the empty one."""
+        """Returns page by page, up to but without the empty one."""
         before = ""
         while True:
             page = self.get(f"{path}?limit={limit}{before}")
@@ -98,7 +97,7 @@ class World:
         return self.askers[-1]
 
     def people(self, count):
-        """New users, so that no test meets another's."""
+        """New users, so that tests do not affect each other."""
         return [self.asker(self.admin.do("POST", "/v1/users", {"login": f"p{next(self.numbers)}"},
                                          201)["id"]) for _ in range(count)]
 
@@ -121,7 +120,7 @@ def people(world):
 
 @pytest.fixture(scope="module")
 def somebody(world):
-    """Who is in the paths of tests that need some user and some post."""
+    """The user and post in the paths of tests that need any user and post."""
     user, = world.people(1)
     user.posted = user.post()["id"]
     return user
@@ -136,7 +135,7 @@ def filled(path, somebody):
     return path.replace("{user}", somebody.id).replace("{post}", somebody.posted)
 
 
-# --- who may ---
+# --- permissions ---
 
 @pytest.mark.parametrize("method, path, scope", OPERATIONS)
 def test_each_operation_wants_a_token_that_is_good_and_covers_it(world, somebody, method, path,
@@ -330,7 +329,7 @@ def test_every_list_is_paged_newest_first_and_only_the_page_past_the_end_is_empt
         if oldest_first is not people_ids:
             oldest_first.sort(key=int)
         elif SHARDS > 1 and not path.endswith("following"):
-            # by the clocks of several shards, which within a millisecond have no order
+            # in the order of several shards' clocks, which have no order within a millisecond
             oldest_first = ada.ids(path)[::-1]
             assert set(oldest_first) == set(people_ids)
         for limit in (1, 2, 5, 6, 200):
@@ -343,7 +342,7 @@ def test_every_list_is_paged_newest_first_and_only_the_page_past_the_end_is_empt
             assert all({"login", "name", "followers", "following", "posts"} <= set(item) for item in items)
         else:
             assert all(ada.get(f"/v1/posts/{item['id']}") == item for item in items)
-            middle = oldest_first[2]  # of posts, any id will do; the post itself is not on the page
+            middle = oldest_first[2]  # for posts, any id is possible; the post itself is not on the page
             page = ada.get(f"{path}?before={middle}")["items"]
             assert [item["id"] for item in page] == oldest_first[:2][::-1], path
 
@@ -411,7 +410,7 @@ def test_nobody_follows_more_than_two_thousand(world, people, redis):
 
 @contextlib.contextmanager
 def listening(world, asker, path):
-    """next_text(): the text of the next post of a stream."""
+    """Yields next_text(): the text of the next post of a stream."""
     connection = connect(world.gateway)
     scopes = "stream:home stream:firehose stream:filter stream:sample"
     connection.request("GET", path, headers={
@@ -436,7 +435,7 @@ def test_home_streams_follow_mute_and_hide_as_they_happen(world, people, who, wh
     follow(ada, bob)
     with listening(world, ada, "/v1/stream/home") as next_text:
         def change(method):
-            """The order is that of the ids: within a millisecond that of the shards."""
+            """Waits for the next millisecond: within one, ids are ordered by shard."""
             actor.do(method, f"/v1/users/me/{what}/{other.id}")
             ada.post(method)
             assert next_text() == method
@@ -464,7 +463,7 @@ def test_what_is_restricted_is_in_no_public_stream_and_hiding_changes_none(world
             assert next_text() == f"public, {path}"
 
 
-# --- once ---
+# --- idempotency keys ---
 
 def test_each_post_takes_a_key_and_is_done_once(world, people):
     ada, bob = people(2)

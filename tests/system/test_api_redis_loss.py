@@ -1,4 +1,4 @@
-"""The API while Redis is away, stopped or full: quick and honest answers, streams unharmed."""
+"""The API while Redis is unavailable, stopped or full: quick and correct answers, streams unharmed."""
 
 import signal
 import statistics
@@ -40,7 +40,7 @@ def test_redis_is_away_and_comes_back(servers):
 
 
 def test_connection_that_is_reset_is_left_at_once(servers):
-    """A Redis that is killed with a request unread resets the connection instead of closing it."""
+    """A Redis that is killed with an unread request resets the connection instead of closing it."""
     redis = servers.redis(append_only=True)
     redis.client.config_set("appendfsync", "always")
     gateway = servers.gateway(redis.url_over_tcp())
@@ -60,7 +60,7 @@ def test_connection_that_is_reset_is_left_at_once(servers):
 
 
 def test_writes_are_back_when_redis_is(servers):
-    """However long it was away."""
+    """However long it was unavailable."""
     redis = servers.redis(append_only=True)
     redis.client.config_set("appendfsync", "always")
     gateway = servers.gateway(redis, "--api-timeout", "500ms")
@@ -132,7 +132,7 @@ def test_more_requests_than_may_be_under_way_are_sent_away_at_once(servers):
 
 
 def test_a_subject_has_a_quarter_of_the_requests_under_way(servers):
-    """Also when it does not wait for their answers; whoever else asks is served."""
+    """Even if it does not wait for the answers; other subjects are served."""
     redis = servers.redis()
     gateway = servers.gateway(redis, "--max-api-requests", 80, "--api-timeout", "1m")
     ada, bob = new_user(gateway), new_user(gateway, "bob")
@@ -196,7 +196,7 @@ def wrong_type(redis):
 
 
 def disk_error(redis):
-    """Redis cannot put its snapshot where a directory is."""
+    """Redis cannot save its snapshot where a directory is."""
     snapshots = [folder / "dump.rdb" for folder in redis.folders]
     for snapshot in snapshots:
         snapshot.mkdir()
@@ -221,7 +221,7 @@ def setting(name, value, usual):
 
 def replica(redis):
     if redis.is_clustered:
-        return None  # the others would make another one the master
+        return None  # otherwise the other one would become the master
     redis.client.replicaof("127.0.0.1", 1)
     return lambda: redis.client.replicaof("NO", "ONE")
 

@@ -1,4 +1,4 @@
-"""Requests to the API that are wrong: each is answered with what is wrong, and changes nothing."""
+"""Invalid requests to the API: each is answered with the reason, and changes nothing."""
 
 import json
 
@@ -96,7 +96,7 @@ def post(ada):
     ("GET", "/v1/users/me/following"), ("GET", "/v1/users/me/followers"),
     ("GET", "/v1/timelines/home")])
 def test_a_user_who_was_never_made_does_nothing(gateway, ada, post, shard, target, method, path):
-    """Whether what is asked for is there or not, and wherever the user would live."""
+    """Whether what is requested exists or not, and in whichever shard the user would be."""
     nobody = Api(gateway, str(4096 + 64 * shard))
     if target == "ada's":
         target = post if "/posts/" in path else ada.sub

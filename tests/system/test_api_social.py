@@ -22,14 +22,14 @@ def site(module_servers):
 
 @pytest.fixture
 def people(site, request):
-    """people(n): new users, so that no test meets another's."""
+    """people(n): new users, so that tests do not affect each other."""
     def people(count):
         return [site.user(f"u{len(site.users)}") for _ in range(count)]
     return people
 
 
 def pages(user, path, limit=None):
-    """All pages of a list, and how they hang together."""
+    """Returns all pages of a list, and checks their cursors."""
     more = "&" if "?" in path else "?"
     query, found = (f"{more}limit={limit}" if limit else ""), []
     while True:
@@ -184,7 +184,7 @@ def test_common_followers_and_followed_are_listed(people):
 
 
 def strip(thing):
-    """Without what was included."""
+    """Returns it without what was included."""
     return {name: value for name, value in thing.items() if name not in ("included", "viewer")}
 
 
@@ -225,7 +225,7 @@ def test_pages_bring_newest_comments_and_likers_of_each_post(people, site):
 
 
 def test_what_is_included_costs_no_call_for_each_post(people, site):
-    """At most two rounds: calls are counted, which are one a shard and kind and 20 posts."""
+    """At most two rounds of calls: there is one call for each shard and kind and 20 posts."""
     ada, *others = people(4)
     posts = [ada.post(f"post {number}") for number in range(20)]
     for post in posts:
@@ -239,7 +239,7 @@ def test_what_is_included_costs_no_call_for_each_post(people, site):
         return sum(calls.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in ("evalsha", "eval"))
 
     def cost(path):
-        """The least of some: the worker has calls of its own."""
+        """The minimum of several requests: the worker makes calls of its own."""
         costs = []
         for _ in range(5):
             before = scripts()
@@ -319,7 +319,7 @@ def test_what_one_likes_is_listed_newest_like_first(people, site):
     assert ids(ada, "/v1/users/me/likes") == left[1:]
     cli.run("like", "--user", login, left[0])
     assert ids(ada, "/v1/users/me/likes") == left
-    # what programs of before take back is noted nowhere else than with the post
+    # an unlike by an older program is recorded only with the post
     site.redis.client.zrem(site.redis.key(left[0], f"likes:{left[0]}"), ada.sub)
     assert ids(ada, "/v1/users/me/likes") == left[1:]
 
@@ -381,7 +381,7 @@ def test_the_public_timeline_has_what_everybody_may_see_newest_first(people):
         for author in (ada, bob, *others):
             posts.append(author.post(f"post {number}"))
         ada.post("for some", audience="followers")
-        eve.expect(204, "PUT", f"/v1/users/me/following/{others[number].sub}")  # events that are no posts
+        eve.expect(204, "PUT", f"/v1/users/me/following/{others[number].sub}")  # events that are not posts
     gone = posts.pop(3)
     author, = [user for user in (ada, bob, *others) if user.sub == gone["user"]["id"]]
     author.expect(204, "DELETE", f"/v1/posts/{gone['id']}")
@@ -424,7 +424,7 @@ def test_the_server_keeps_how_far_a_reader_was(people):
 
 
 def login_of_shard(shard, shards, name):
-    """A login that belongs to this shard."""
+    """Returns a login in this shard."""
     return next(login for login in (f"{name}{number}" for number in range(10000))
                 if zlib.crc32(login.encode()) % shards == shard)
 
@@ -551,7 +551,7 @@ def test_what_refers_to_a_restricted_post_carries_its_id_alone(people):
     eventually(lambda: ada.get("/v1/users/me")["followers"] == 3, "ada has followers")
     public = ada.post("for everybody")["id"]
     restricted = ada.post("for followers", audience="followers")["id"]
-    for user in (ada, *others):  # of several shards, where there are some
+    for user in (ada, *others):  # in several shards, if there are several
         post = user.post("re", reply_to=restricted, quote_of=public)
         assert post["reply_to"] == {"post": restricted}
         assert post["quote_of"].items() >= {"post": public, "user": ada.sub}.items()

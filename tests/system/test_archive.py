@@ -1,5 +1,4 @@
-"""The archive: old posts on disk, read, paged and deleted as if they were in Redis; as a file of
-SQLite, and in MariaDB."""
+"""The archive: old posts on disk are read, paged and deleted like those in Redis; as an SQLite file, and in MariaDB."""
 
 import json
 import sqlite3
@@ -14,7 +13,7 @@ POSTS, PROFILE_MAX = 8, 3
 
 
 class Site:
-    """ada has posted more than a profile holds, bob likes the oldest, and a worker has moved them."""
+    """ada has posted more than a profile holds, bob likes the oldest post, and a worker has moved the old ones."""
 
     def __init__(self, shards, redis, cli, archive):
         self.redis, self.cli, self.archive = redis, cli, archive
@@ -38,7 +37,7 @@ class Site:
         return [key.rsplit(":", 1)[1] for key in self.redis.client.keys("sluice:{*}:post:*")]
 
     def pages(self, limit):
-        """ada's posts, page by page up to the empty one."""
+        """ada's posts, page by page up to the empty page."""
         found, before = [], []
         while page := self.lines("posts", "ada", "--limit", limit, *before):
             assert len(page) <= limit
@@ -56,7 +55,7 @@ def mariadb(module_servers):
 
 @pytest.fixture
 def archives(request, tmp_path):
-    """archives(kind): the URL of one that is not there yet."""
+    """archives(kind): the URL of an archive that does not exist yet."""
     def make(kind):
         if kind == "sqlite":
             return f"sqlite:{tmp_path}/posts.db"
@@ -66,7 +65,7 @@ def archives(request, tmp_path):
     return make
 
 
-# The kind and the shards do not know of each other: two of the four pairs tell as much in half the time.
+# Kind and shards are independent of each other: two of the four pairs are as good and take half the time.
 @pytest.fixture(params=["sqlite-1", "mysql-4"])
 def site(request, servers, cli_for, archives):
     kind, shards = request.param.split("-")
@@ -101,7 +100,7 @@ def test_deleted_posts_leave_the_archive(site, tmp_path):
         gone = site.posts.pop(place)
         site.cli.run("delete", "--user", "ada", gone)
         site.cli.run("read", gone, status=1)
-        assert site.pages(2) == site.posts  # before a worker has come, too
+        assert site.pages(2) == site.posts  # even before a worker runs
     site.work()
     assert site.pages(2) == site.posts
     if site.archive.startswith("sqlite:"):
@@ -145,7 +144,7 @@ def test_an_archived_comment_stays_with_what_it_answers(site):
 
 
 def answer_and_like(site):
-    """A post of ada's that bob likes and has answered, and that has gone to the archive since."""
+    """A post of ada's that bob likes and has replied to, and that was archived afterwards."""
     post = site.cli.run("post", "--user", "ada", "--audience", "followers", "question")
     site.cli.run("follow", "bob", "ada")
     site.work()
@@ -302,7 +301,7 @@ def test_posts_that_are_old_go_to_the_archive_however_few_a_user_has(site):
 
 
 def take_away(site, tmp_path, request):
-    """The archive is gone, and its place is as it was before the first post went there."""
+    """Removes the archive, and restores the state before the first post was moved."""
     if site.archive.startswith("sqlite:"):
         for file in tmp_path.glob("posts.db*"):
             file.unlink()
@@ -317,7 +316,7 @@ def post_more(site, count=PROFILE_MAX):
 
 def test_an_empty_archive_is_refused_where_posts_have_been_archived(site, tmp_path, request):
     take_away(site, tmp_path, request)
-    for forget in (), ("archive_id",):  # as a database of an earlier version has it
+    for forget in (), ("archive_id",):  # like a database of an earlier version
         for key in site.redis.client.keys("sluice:{*}:meta"):
             if forget:
                 site.redis.client.hdel(key, *forget)
@@ -330,7 +329,7 @@ def test_an_empty_archive_is_refused_where_posts_have_been_archived(site, tmp_pa
     post_more(site)
     site.work()
     assert len(site.in_redis()) == PROFILE_MAX
-    assert site.pages(3) == site.posts[:2 * PROFILE_MAX]  # without what was in the other one
+    assert site.pages(3) == site.posts[:2 * PROFILE_MAX]  # without those in the other one
 
 
 def test_an_archive_that_is_taken_away_takes_no_posts(site, servers, tmp_path, request):
@@ -350,7 +349,7 @@ def test_an_archive_that_is_taken_away_takes_no_posts(site, servers, tmp_path, r
 @only_a_file
 def test_an_archive_that_is_put_back_is_gone_on_with(site, servers, tmp_path):
     bob = Api(servers.gateway(site.redis, "--run-tasks", "off", "--archive", site.archive), site.bob)
-    worker = site.cli.start("worker", "--lease-ms", "200")  # what is put off waits as long
+    worker = site.cli.start("worker", "--lease-ms", "200")  # postponed tasks wait as long
     for turn in range(2):
         post_more(site, 1)
         eventually(lambda: len(site.in_redis()) == PROFILE_MAX, "the worker uses the archive")
@@ -365,7 +364,7 @@ def test_an_archive_that_is_put_back_is_gone_on_with(site, servers, tmp_path):
             bob.refused(503, "archive_away", "GET", f"/v1/posts/{site.posts[-1]}")
             for file in away.iterdir():
                 file.rename(tmp_path / file.name)
-        else:  # a copy, as from a backup
+        else:  # a copy, for example from a backup
             with sqlite3.connect(away / "posts.db") as old, sqlite3.connect(tmp_path / "posts.db") as new:
                 old.backup(new)
             old.close()

@@ -1,5 +1,5 @@
-"""The archive in a MariaDB that knows its users: passwords and where they come from, TLS, and what the
-server's absence costs."""
+"""The archive in a MariaDB with users: passwords and where they come from, TLS, and the effects of an unavailable
+server."""
 
 import contextlib
 import json
@@ -24,7 +24,7 @@ POSTS, PROFILE_MAX = 6, 2
 
 
 def make_certificates(folder):
-    """An authority, certificates of it for localhost and for a client, and another authority."""
+    """An authority, its certificates for localhost and for a client, and another authority."""
     def openssl(*arguments):
         subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True, cwd=folder)
     key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
@@ -49,7 +49,7 @@ def mariadb(module_servers, tmp_path_factory):
         options=[f"--ssl-ca={folder}/ca.pem", f"--ssl-cert={folder}/server.pem",
                  f"--ssl-key={folder}/server.key"])
     server.certificates = folder
-    # As docs/core.md says, and some who may do less or only so.
+    # As docs/core.md says, and users with fewer permissions or other restrictions.
     server.sql(f"""
         CREATE USER sluice IDENTIFIED BY '{PASSWORD}';
         CREATE USER reader IDENTIFIED BY '{PASSWORD}';
@@ -69,14 +69,14 @@ def no_tables(mariadb):
 
 
 def url(mariadb, user="sluice", password=PASSWORD, host="127.0.0.1", database="posts", **options):
-    options = {"timeout": 60, **options}  # with more patience than usual: the machine may be slow
+    options = {"timeout": 60, **options}  # with a longer timeout than usual: the machine may be slow
     login = f"{user}:{urllib.parse.quote(password, safe='')}" if password else user
     options = "&".join(f"{name.replace('_', '-')}={value}" for name, value in options.items())
     return f"mysql://{login}@{host}:{mariadb.port}/{database}?{options}"
 
 
 def archive_some(cli, archive, **environment):
-    """ada's posts, newest first; those beyond PROFILE_MAX are in the archive."""
+    """Returns ada's posts, newest first; those beyond PROFILE_MAX are in the archive."""
     cli.environment.update(SLUICE_ARCHIVE=archive, **environment)
     cli.run("user", "add", "ada")
     cli.run("config", "set", "profile-max", PROFILE_MAX)
@@ -92,7 +92,7 @@ def posts_of(cli):
 
 @pytest.fixture
 def site(servers, cli_for):
-    """A command line on a Redis of its own."""
+    """A command line with its own Redis."""
     redis = servers.redis(shards=1)
     cli = cli_for(redis)
     cli.redis = redis
@@ -100,7 +100,7 @@ def site(servers, cli_for):
 
 
 def refused(cli, archive, *command, **environment):
-    """What the worker says, unless `command` is another; never the password."""
+    """Returns the error of the worker, or of `command`; it never contains the password."""
     cli.environment.update(SLUICE_ARCHIVE=archive, **environment)
     cli.run(*(command or ("worker", "--until-empty")), status=1)
     said = cli.done.stderr
@@ -182,7 +182,7 @@ def test_tls_is_checked_where_it_is_asked_for(mariadb, site):
     assert "Access denied for user 'careful'" in refused(site, url(mariadb, user="careful"))
     wrong = url(mariadb, user="careful", host="localhost", ssl_ca=mariadb.certificates / "other.pem")
     assert "TLS/SSL error" in refused(site, wrong)
-    another = url(mariadb, user="careful", host="127.0.0.2", ssl_ca=ca)  # than the certificate's
+    another = url(mariadb, user="careful", host="127.0.0.2", ssl_ca=ca)  # not the certificate's
     assert "TLS/SSL error" in refused(site, another)
     missing = url(mariadb, host="localhost", ssl_ca=mariadb.certificates / "missing.pem")
     assert "TLS/SSL error" in refused(site, missing)
@@ -200,7 +200,7 @@ def test_a_certificate_of_our_own_is_shown(mariadb, site):
     assert posts_of(site) == posts
 
 
-# A server that goes away
+# A server that becomes unavailable
 
 def test_a_server_that_is_killed_while_posts_are_stored_loses_and_doubles_none(mariadb, site, tmp_path):
     users, rounds = [str(i) for i in range(1, 11)], 3
@@ -273,7 +273,7 @@ def test_an_archive_that_hangs_costs_its_readers_their_time(mariadb, site, serve
 
 
 class Stranger(threading.Thread):
-    """Takes the place of the server, and asks for a login by which it would learn the password."""
+    """Takes the place of the server, and requests a login method that would reveal the password."""
 
     def __init__(self, login):
         super().__init__(daemon=True)
@@ -292,7 +292,7 @@ class Stranger(threading.Thread):
             connection.sendall(struct.pack("<I", len(greeting))[:3] + b"\0" + greeting)
             while some := connection.recv(65536):
                 self.heard += some
-                if some[3] == 1:  # it logs in otherwise, and shall not
+                if some[3] == 1:  # it must not log in in another way
                     ask = b"\xfe" + self.login
                     connection.sendall(struct.pack("<I", len(ask))[:3] + b"\x02" + ask)
 

@@ -1,4 +1,4 @@
-"""docs/asyncapi.yaml against the running server: what it says on every stream and transport."""
+"""Compares docs/asyncapi.yaml with the running server, on every stream and transport."""
 
 import json
 import re
@@ -31,7 +31,7 @@ EVERYWHERE = [(channel, transport) for channel in CHANNELS for transport in tran
 
 
 class World:
-    """Ada and Bob, and how each stream is asked so that it brings what they do."""
+    """Ada and Bob, and parameters with which each stream delivers what they do."""
 
     def __init__(self, servers):
         self.redis = servers.redis()
@@ -49,7 +49,7 @@ class World:
         gateway = gateway or self.gateway
         query = self.query(channel) + more
         if "hello" in more:
-            query = query.replace("bucket=1s", "bucket=1d")  # which leaves it silent
+            query = query.replace("bucket=1s", "bucket=1d")  # keeps it silent
         stream = gateway.stream(CHANNELS[channel]["address"] + query, transport,
                                 token=gateway.token(sub=self.ada), headers=headers)
         if channel == "many":
@@ -59,7 +59,7 @@ class World:
         return stream
 
     def live(self):
-        """Posts, and returns the id."""
+        """Creates a post, and returns the id."""
         return self.cli.run("post", "--user", "ada", "--lang", "en", "--geo", "-0.1,51.5", "Hello")
 
 
@@ -68,7 +68,7 @@ def kind(channel, message):
 
 
 def say(stream, message):
-    """What the client says is described as well."""
+    """What the client sends is described as well."""
     assert DESCRIPTION.message("many", message, by_client=True) == message["op"]
     stream.send(json.dumps(message))
 
@@ -79,7 +79,7 @@ def world(module_servers):
 
 
 def until_answer(stream):
-    """Up to the answer; what other tests have posted may still come before it."""
+    """Reads up to the answer; posts of other tests may still come before it."""
     return stream.until(lambda message: "op" in message or "error" in message)
 
 
@@ -114,14 +114,14 @@ def test_events_are_as_described(world, channel, transport):
 
 
 def open_all(world, gateway, transport, more="", **headers):
-    """(channel, stream) of all channels that the transport is for."""
+    """Opens (channel, stream) for all channels that have the transport."""
     return [(channel, world.open(channel, transport, more, gateway, **headers))
             for channel in CHANNELS if transport in transports(channel)]
 
 
 @pytest.mark.parametrize("transport", ["ndjson", "delimited", "sse", "websocket"])
 def test_messages_about_the_stream_are_as_described(world, servers, transport):
-    # whoever has not answered a ping when the next one is due is given up
+    # a client that has not answered a ping when the next one is due is disconnected
     gateway = servers.gateway(world.redis, "--keepalive-ms", 2000 if transport == "websocket" else 100)
     more, wanted = ("", set()) if transport == "sse" else ("&cursors=true", {"cursor"})
     wanted |= {"hello", "gap"}
@@ -145,10 +145,10 @@ def test_disconnects_are_as_described(world, servers, transport):
 
 
 def test_warnings_are_as_described(servers):
-    redis = servers.redis()  # what is published here concerns no other test
+    redis = servers.redis()  # what is published here must not affect other tests
     gateway = servers.gateway(redis, "--max-owed-bytes", 65536)
     with gateway.stream("/v1/stream/firehose", "ndjson", receive_buffer=4096) as stream:
-        for number in range(1, 101):  # 10 MB: more than a socket takes
+        for number in range(1, 101):  # 10 MB: more than a socket accepts
             redis.publish(events.dump(events.post(number, "x" * 100000)))
             if number % 10 == 0:
                 eventually(lambda: gateway.metrics()["sluice_matches_total"] >= number, "they are matched")
@@ -192,7 +192,7 @@ def test_a_new_token_is_answered_as_described(world, channel):
 
 
 def refusal(world, channel, parameter, value):
-    """The error that it is answered with; None: it is taken."""
+    """Returns the error of the answer; None: it was accepted."""
     needed = {"filter": "track=tea", "counts": "bucket=1d", "trends": "bucket=1d&window=5m&of=words"}.get(channel, "")
     query = "&".join(pair for pair in needed.split("&") if not pair.startswith(parameter + "="))
     query += "&max_rate=1" if parameter in ("pick", "latest_by", "cell_degrees") and channel not in ("counts", "trends") else ""
@@ -217,7 +217,7 @@ def test_parameters_are_those_of_the_server(world, channel):
     described = DESCRIPTION.parameters(channel)
     for name, schema in PARAMETERS.items():
         if name in ("access_token", "ticket"):
-            continue  # it is in a header here, and two are refused
+            continue  # here it is in a header, and two are refused
         for value in schema.get("examples") or schema.get("enum") or [schema["const"]]:
             error = refusal(world, channel, name, value)
             is_taken = not error or error["code"] == "unknown_dictionary"  # there is none, but there could be

@@ -1,4 +1,4 @@
-"""The auditor's file: who opened what, for how long, how much, why it ended; whom we refused; what administrators did."""
+"""The audit log: who opened what, for how long, how much, why it ended; who was refused; what administrators did."""
 
 import json
 import os
@@ -17,7 +17,7 @@ COUNTED = "sluice_audit_lines_total"
 
 
 def lines(file):
-    """Each is whole, whoever writes."""
+    """Each line is whole, whichever process writes."""
     text = file.read_text() if file.exists() else ""
     assert not text or text.endswith("\n")
     return [json.loads(line) for line in text.splitlines()]
@@ -100,7 +100,7 @@ def test_who_is_refused_before_a_body_is_read_and_in_a_dialect(servers, tmp_path
     assert [(line["event"], line["code"]) for line in wait_for(file, 2)] == [("refused", "insufficient_scope")] * 2
 
 
-# Of a connection that is there
+# Open connections
 
 def renew(gateway, stream, token):
     if hasattr(stream, "send"):
@@ -140,7 +140,7 @@ def test_a_token_that_is_not_taken_has_a_line(audited, transport):
     assert [line.get("fault") or line["code"] for line in found] == [
         "malformed", "expired", "narrower_scope", "another_subject" if is_websocket else "no_such_connection"]
     assert {line["event"] for line in found} == {"token_refused"} and {line["address"] for line in found} == {"127.0.0.1"}
-    known = found if is_websocket else found[2:]  # who shows a bad token in a request has not said who he is
+    known = found if is_websocket else found[2:]  # a bad token in a request proves no identity
     assert {line["connection"] for line in known} == {opened["connection"]}
     assert [line["sub"] for line in known] == (["42"] * 4 if is_websocket else ["42", "7"])
 

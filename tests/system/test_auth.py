@@ -1,4 +1,4 @@
-"""Who may listen: tokens good and bad, their three carriers, scopes, and what happens at `exp`."""
+"""Who may listen: valid and invalid tokens, three ways to send them, scopes, and what happens at `exp`."""
 
 import contextlib
 import json
@@ -28,7 +28,7 @@ def refusal(gateway, target=FIREHOSE, transport="ndjson", **how):
 
 
 def assert_invalid(response):
-    """401 with one text, whatever the cause."""
+    """401 with the same text, whatever the cause."""
     assert response.status == 401, response
     assert response.headers["www-authenticate"].startswith("Bearer ")
     assert 'error="invalid_token"' in response.headers["www-authenticate"]
@@ -51,7 +51,7 @@ def key_pairs(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def key_gateway(module_servers, redis, key_pairs):
-    """Knows two public keys and no secret."""
+    """Has two public keys and no secret."""
     return module_servers.gateway(redis, "--jwt-public-key", key_pairs["rsa"].public_file,
                                   "--jwt-public-key", key_pairs["ec"].public_file, secret=None)
 
@@ -66,7 +66,7 @@ def test_tokens_signed_with_a_key_pair(key_gateway, key_pairs, publish, kind):
 
 @pytest.mark.parametrize("kind", ["rsa", "ec"])
 def test_public_key_is_no_secret(key_gateway, key_pairs, kind):
-    """The classic confusion: HMAC keyed with the text of the public key."""
+    """The classic algorithm confusion: HMAC with the text of the public key as its key."""
     public = key_pairs[kind].public_file.read_bytes()
     for secret in (public, public.rstrip(b"\n")):
         for algorithm in ("HS256", "HS384", "HS512"):
@@ -136,7 +136,7 @@ def test_bad_tokens_get_one_answer(gateway, token, transport):
     ({"lim": {"likes": 5}}, "invalid_token", "lim", "bad claims"),
 ])
 def test_what_is_wrong_with_a_token_is_said_when_it_is_signed(gateway, claims, code, said, description):
-    """And only then: what nobody signed may say what it likes."""
+    """And only then: an unsigned token could contain anything."""
     claims = {**CLAIMS, **claims}
     response = refusal(gateway, token=hmac_token(SECRET, {"alg": "HS256"}, claims))
     assert (response.status, response.error["code"]) == (401, code), response
@@ -289,8 +289,8 @@ def test_subject_is_in_the_claim_that_the_settings_name(module_servers, redis):
 
 @contextlib.contextmanager
 def stream_until_its_token_ends(gateway, publish, transport):
-    """A stream that has brought an event, and its last message. A slow machine needs a token that is good
-    for longer than a second: how much longer is tried."""
+    """Returns a stream that has delivered an event, and its last message. A slow machine needs a token that is valid
+    for longer than a second: it tries how much longer."""
     for seconds in (2, 5, 10, 20, 40):
         exp = int(time.time()) - LEEWAY_S + seconds
         try:

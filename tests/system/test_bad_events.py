@@ -1,4 +1,4 @@
-"""What arrives on the live channel and is no event: counted, dropped, never delivered, never fatal."""
+"""Messages on the live channel that are not events: counted, dropped, never delivered, never fatal."""
 
 import json
 
@@ -96,7 +96,7 @@ BAD = {
 
 @pytest.fixture(scope="module")
 def listeners(gateway):
-    """One client for each transport, who lives through all of it."""
+    """One client for each transport, which is connected all the time."""
     return [gateway.stream(FIREHOSE, transport) for transport in ("ndjson", "delimited", "sse", "websocket")]
 
 
@@ -153,7 +153,7 @@ def test_flood_of_garbage_does_not_flood_the_log(servers, redis):
 
 
 def test_other_channels_are_not_read(gateway, redis, listeners):
-    redis.publish(GOOD, shard=redis.shards)  # there is none of that number
+    redis.publish(GOOD, shard=redis.shards)  # there is no shard with this number
     redis.client.publish("live", GOOD)
     redis.publish(events.dump(events.post(6, "the end")))
     for listener in listeners:

@@ -1,4 +1,4 @@
-"""Requests that are wrong: each gets an answer that says so, and hurts nobody."""
+"""Invalid requests: each gets an answer with the reason, and does no harm."""
 
 import gzip
 import json
@@ -26,7 +26,7 @@ def connection(gateway):
 
 @pytest.fixture(autouse=True)
 def neighbour(gateway, publish):
-    """A client who must notice nothing of what the tests do."""
+    """A client that must not be affected by the tests."""
     with gateway.stream(FIREHOSE) as stream:
         yield stream
         publish(events.post(1, "still here"))
@@ -80,7 +80,7 @@ def test_head_has_no_body(gateway, connection):
 
 
 def test_keep_alive_after_refusals(gateway, connection):
-    """One connection carries many answers, unless one says Connection: close."""
+    """One connection carries many answers, until one says Connection: close."""
     for path, status in (("/healthz", 200), ("/nowhere", 404), (FIREHOSE, 401), ("/readyz", 200)):
         response = connection.request("GET", path)
         assert response.status == status
@@ -238,13 +238,13 @@ def test_what_proxies_might_read_otherwise(connection, raw):
     "/%2fhealthz", "/healthz%00", "/healthz%0d.css", "/healthz/", "/healthz;a", "/healthz%20", "/Healthz",
     "/v1/stream/../../healthz"])
 def test_a_path_has_one_name(connection, path):
-    """A proxy's rules are for that one."""
+    """The rules of a proxy apply to that name."""
     answer = connection.request("GET", path)
     assert answer.status in (400, 404) and answer.error, answer
 
 
 def test_clients_who_send_all_and_then_close_one_direction(gateway, connection):
-    """As `nc -N` and `openssl s_client` do behind a file."""
+    """Like `nc -N` and `openssl s_client` do at the end of a file."""
     connection.send(form_bytes("GET", "/healthz") * 3 + form_bytes("GET", "/nowhere"))
     connection.half_close()
     assert [connection.read_response().status for _ in range(4)] == [200, 200, 200, 404]
@@ -363,7 +363,7 @@ def test_cross_origin_requests_of_other_pages(servers, redis):
         connection, response = gateway.upgrade(FIREHOSE, {**gateway.bearer(), "Origin": origin})
         connection.close()
         assert response.status == 403 and response.error
-    gateway.stream(FIREHOSE, "raw-websocket").close()  # no browser, no origin
+    gateway.stream(FIREHOSE, "raw-websocket").close()  # not a browser: no origin
 
 
 def test_development_mode_allows_every_page(servers, redis):
@@ -413,7 +413,7 @@ def test_upgrade_by_post(gateway, connection):
     assert connection.read_head().status != 101
 
 
-# What people do on their first day: the answer says what to do instead.
+# Typical mistakes of beginners: the answer says what to do instead.
 
 WEBSOCKET_KEY = {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version": "13"}
 
@@ -453,10 +453,10 @@ def test_what_is_likely_not_meant_is_said_first(gateway, publish, transport, par
         assert (warning.type, warning["code"], warning["param"]) == ("warning", code, list(parameters)[-1])
         assert said in warning["message"], warning
         publish(events.post(2, "cat or OR dog", lang="english", geo={"lon": 48.5, "lat": 2.5}))
-        assert stream.next()["id"] == "2"  # and it matches what it says
+        assert stream.next()["id"] == "2"  # and it matches that rule
     with gateway.stream(path + "&since=" + str(115322742161408), transport) as stream:
         publish(events.post(3, "cat or OR dog", lang="english", geo={"lon": 48.5, "lat": 2.5}))
-        assert stream.next()["id"] == "3"  # who comes back was told
+        assert stream.next()["id"] == "3"  # a client that comes back was told before
     with gateway.stream("/v1/stream", "websocket") as websocket:
         websocket.send(json.dumps({"op": "subscribe", "id": "a", "filter": parameters}))
         [warning] = websocket.next()["warnings"]
@@ -487,7 +487,7 @@ def test_a_message_to_a_stream_of_one_filter_is_told_where_to_go(gateway):
 # WebSocket: frames that break the protocol
 
 def assert_disconnect(websocket, close_code, code="bad_message"):
-    """`disconnect`, then the close code; frames before are events."""
+    """Expects `disconnect`, then the close code; frames before that are events."""
     messages = websocket.to_end()
     assert messages, "closed without a disconnect message"
     assert (messages[-1].type, messages[-1]["code"]) == ("disconnect", code)
@@ -509,14 +509,14 @@ BROKEN = {
 
 @pytest.mark.parametrize("broken", BROKEN)
 def test_protocol_errors_close_the_websocket(gateway, broken):
-    """What libwebsockets itself finds it may close without a message; our own disconnect or a proper
-    close frame must come, and the connection must end."""
+    """For errors that libwebsockets itself finds it may close without a message; otherwise our own disconnect or a
+    proper close frame must come. In any case the connection must end."""
     websocket = gateway.stream(FIREHOSE, "raw-websocket")
     websocket.connection.send(BROKEN[broken]())
     try:
         messages = websocket.to_end()
     except ConnectionError:
-        return  # closed at once: allowed for a broken protocol (RFC 6455, 7.1.7)
+        return  # closed at once, which is allowed (RFC 6455, 7.1.7)
     assert all(m.type == "disconnect" for m in messages)
     assert websocket.close_code in (1002, 1005)
     websocket.closed()
@@ -545,7 +545,7 @@ def test_oversized_message_closes_the_websocket(gateway, target):
     try:
         assert_disconnect(websocket, 1009)
     except ConnectionResetError:
-        pass  # our unread bytes met a closed socket
+        pass  # unread input when the socket was closed
 
 
 def test_endless_message_in_fragments(gateway):
@@ -572,7 +572,7 @@ def test_client_may_close_with_any_code(gateway):
 
 
 def test_pings_are_answered(gateway):
-    """Each before the next is sent: of several at once the server may answer one only."""
+    """Each before the next is sent: of several at once the server may answer only one."""
     websocket = gateway.stream("/v1/stream/filter?track=nothing", "raw-websocket")
     for payload in (b"first", b"", b"x" * 125):
         websocket.send_frame(PING, payload)

@@ -1,4 +1,4 @@
-"""The cache: posts and users at hand in memcached. Nothing that is shown depends on it."""
+"""The cache: posts and users in memcached. What is shown never depends on it."""
 
 import json
 import pathlib
@@ -20,13 +20,13 @@ def memcached(servers):
 
 
 class Club:
-    """ada, who posts, and bob, who follows her; the readers are bob's."""
+    """ada, who posts, and bob, who follows her; the readers read as bob."""
 
     def __init__(self, servers, memcached, cli_for, *options):
         self.redis = servers.redis()
         self.cli = cli_for(self.redis)
         if "--cache-timeout" not in options:
-            options += ("--cache-timeout", "10s")  # slow machines have no hits else
+            options += ("--cache-timeout", "10s")  # otherwise slow machines have no hits
         self.gateway = servers.gateway(self.redis, "--cache", memcached.url, *options)
         self.site = Site(self.gateway)
         self.ada, self.bob = self.site.user("ada"), self.site.user("bob")
@@ -35,14 +35,14 @@ class Club:
         self.settle()
 
     def settle(self):
-        """What reaches other shards by tasks has reached them."""
+        """Waits until tasks have updated the other shards."""
         self.cli.run("worker", "--until-empty")
 
     def count(self, name):
         return self.gateway.metrics()[f"sluice_cache_{name}_total"]
 
     def until_hit(self, read, hits=1):
-        """Reads, until all that is read comes from the cache; what is read must never change."""
+        """Reads until everything comes from the cache; what is read must never change."""
         first = read()
 
         def hit():
@@ -71,7 +71,7 @@ def club(servers, memcached, cli_for):
 
 @pytest.fixture
 def plain(servers, club):
-    """bob at a server without a cache."""
+    """bob with a server without a cache."""
     api = Api(servers.gateway(club.redis), club.bob.sub)
     yield api
     api.close()
@@ -122,7 +122,7 @@ def test_deleted_and_hidden_posts_are_gone_at_once(club, memcached):
     club.bob.refused(404, "not_found", "GET", f"/v1/posts/{first}")
     assert first not in [post["id"] for post in club.home() + club.profile()]
     eventually(lambda: f"post:{first}" not in memcached.keys(), "its text leaves the cache")
-    club.cli.run("delete", "--user", "ada", second)  # who knows of no cache
+    club.cli.run("delete", "--user", "ada", second)  # by a program without the cache
     eventually(lambda: f"post:{second}" in memcached.keys(), "its text is in the cache")
     club.bob.refused(404, "not_found", "GET", f"/v1/posts/{second}")
     eventually(lambda: club.bob.refused(404, "not_found", "GET", f"/v1/posts/{second}")
@@ -191,7 +191,7 @@ def test_posts_that_are_archived_while_a_page_is_read_are_on_it(servers, memcach
     archive = f"sqlite:{tmp_path}/posts.db"
     club = Club(servers, memcached, cli_for, "--archive", archive)
     club.cli.environment["SLUICE_ARCHIVE"] = archive
-    club.settle()  # the archive is made
+    club.settle()  # creates the archive
     club.cli.run("config", "set", "profile-max", 2)
     club.cli.run("config", "set", "archive", 1)
     newest = club.ada.post("newest")["id"]
@@ -199,14 +199,14 @@ def test_posts_that_are_archived_while_a_page_is_read_are_on_it(servers, memcach
 
     def looked_at():
         return club.redis.client.info("commandstats")["cmdstat_zrevrangebyscore"]["calls"]
-    for limit in 20, 3:  # a page that is read on in the archive, and one that is not
+    for limit in 20, 3:  # a page that continues in the archive, and one that does not
         eventually(lambda: f"post:{newest}" in memcached.keys(), "what was written is cached")
         memcached.say("flush_all")
         memcached.stall()
         before = looked_at()
         club.bob.send("GET", f"/v1/users/{club.ada.sub}/posts?limit={limit}")
         eventually(lambda: looked_at() > before, "Redis has said what is on the page")
-        club.settle()  # all but two of the posts go to the archive
+        club.settle()  # all but two of the posts are archived
         assert len(club.redis.client.keys("sluice:{*}:post:*")) == 2
         memcached.go_on()
         assert [post["text"] for post in club.bob.read().json["items"]] == texts[:limit]

@@ -1,4 +1,4 @@
-"""The `sluice` program: what others script against."""
+"""The `sluice` program, as used by scripts."""
 
 import base64
 import json
@@ -13,7 +13,7 @@ from harness.ports import steady_port
 from harness.redis_server import shard_of
 from harness.waiting import Deadline
 
-STOPPED = (0, 130, -signal.SIGINT)  # exit statuses of what Ctrl-C may end
+STOPPED = (0, 130, -signal.SIGINT)  # exit statuses after Ctrl-C
 EPOCH_MS = 1767225600000  # 2026-01-01T00:00:00Z
 
 
@@ -29,7 +29,7 @@ def cli(redis, cli_for):
 
 
 def work(cli):
-    """Does what writes have left for other shards."""
+    """Runs the tasks that writes have left for other shards."""
     cli.run("worker", "--until-empty", "--lease-ms", "50")
 
 
@@ -141,11 +141,11 @@ def test_text_that_is_none(cli):
 
 
 def test_users_by_id_or_login_everywhere(cli, redis):
-    """Digits are an id, @x a login, anything else a login here."""
+    """Digits are an id, @x is a login, anything else is a login here."""
     ada, bob, digits = cli.ids("user", "add", "ada") + cli.ids("user", "add", "bob") + cli.ids("user", "add", "4096")
     for name, known in (("ada", ada), ("@ada", ada), (ada, ada), ("@ADA", ada), ("@4096", digits)):
         assert json.loads(cli.run("user", "show", name))["id"] == known
-    cli.run("user", "show", "4096", status=1)  # an id that nobody has
+    cli.run("user", "show", "4096", status=1)  # an id without a user
     cli.run("user", "rename", "@4096", "One Two Three")
     cli.run("follow", "@bob", ada, "@4096")
     work(cli)
@@ -172,7 +172,7 @@ def claims_of(token):
 
 @pytest.mark.parametrize("scope", ["stream:home", "read", "stream:filter write"])
 def test_token_of_a_login_is_that_users(cli, tmp_path, scope):
-    """A token with --sub ada opened a home stream that stayed empty for ever."""
+    """Regression: a token with --sub ada opened a home stream that stayed empty forever."""
     secret = tmp_path / "secret"
     secret.write_text("x" * 64)
     secret.chmod(0o600)
@@ -252,7 +252,7 @@ def test_delete_is_for_the_author(cli, redis):
 def test_follow_and_unfollow(cli, redis):
     ada, bob = cli.run("user", "add", "ada"), cli.run("user", "add", "bob")
     cli.run("follow", "ada", "bob")
-    cli.run("follow", "ada", "bob")  # again: nothing to do, nothing wrong
+    cli.run("follow", "ada", "bob")  # again: nothing to do, no error
     cli.run("follow", "ada", "ada", status=1)
     work(cli)
     assert redis.client.zrange(redis.key(ada, f"following:{ada}"), 0, -1) == [bob]
@@ -283,7 +283,7 @@ def test_hide_and_mute(cli, redis):
     for command, own, mirror in (("hide", "hidden_from", "hidden_by"),
                                  ("mute", "mutes", "muted_by")):
         cli.run(command, "ada", "bob")
-        cli.run(command, "ada", "bob")  # again: nothing to do, nothing wrong
+        cli.run(command, "ada", "bob")  # again: nothing to do, no error
         cli.run(command, "ada", "ada", status=1)
         work(cli)
         own, mirror = redis.key(ada, f"{own}:{ada}"), redis.key(bob, f"{mirror}:{bob}")
@@ -300,7 +300,7 @@ def test_posts_for_some(cli, redis):
     ada = cli.run("user", "add", "ada")
     for audience in ("public", "followers", f"only:{ada}"):
         cli.run("post", "--user", "ada", "--audience", audience, "hello")
-    if redis.shards < 64:  # else 63 is a shard like others
+    if redis.shards < 64:  # otherwise 63 is an ordinary shard
         cli.run("post", "--user", "ada", "--audience", f"except:{ada},4032", "hello", status=2)
     assert [e["post"]["audience"] for e in redis.log()] == ["public", "followers", f"only:{ada}"]
 
@@ -339,7 +339,7 @@ def test_replay(cli, redis, tmp_path):
              for n in range(1, 31)]
     cli.run("replay", write(tmp_path, lines))
     posts = [e["post"] for e in redis.log() if e["type"] == "post"]
-    for user in range(3):  # of several shards, where there are some
+    for user in range(3):  # in several shards, if there are several
         assert [p["text"] for p in posts if p["user"]["login"] == f"u{user}"] == \
             [f"post {n}" for n in range(1, 31) if n % 3 == user]
     for post in posts:
@@ -380,7 +380,7 @@ def tail(cli, gateway, *arguments):
 
 
 def heard(program, redis, event):
-    """Publishes until tail prints it: it says nowhere that its stream stands."""
+    """Publishes until tail prints it: it does not report when its stream is open."""
     deadline = Deadline(what="sluice tail listens")
     while True:
         redis.publish(events.dump(event))

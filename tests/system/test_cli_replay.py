@@ -1,4 +1,4 @@
-"""sluice replay: what becomes of each line of a file."""
+"""sluice replay: the effect of each line of a file."""
 
 import json
 import subprocess
@@ -78,7 +78,7 @@ def test_deletions_and_references_follow_the_new_ids(replay, redis):
     posts = [by_text[text] for text in ("first", "second", "third", "fourth", "fifth")]
     assert posts[1]["reply_to"] == {"post": posts[0]["id"], **author_of(posts[0])}
     assert posts[2]["quote_of"] == {"post": posts[1]["id"], **author_of(posts[1])}
-    assert "reply_to" not in posts[3]  # nobody could say whose post that is
+    assert "reply_to" not in posts[3]  # the author of that post is unknown
     assert posts[4]["reply_to"] == {"post": "999", **author_of(posts[0])}
     deletion, = of_type(redis, "delete")
     assert deletion["post"] == posts[0]
@@ -217,7 +217,7 @@ def test_lines_may_end_in_any_way(replay, redis, cli, tmp_path):
 
 
 def test_standard_input_is_not_held_back(cli, redis):
-    """What a pipe says is posted at once, not when a batch is full."""
+    """A line from a pipe is posted at once, not when a batch is full."""
     with redis.listening() as next_message:
         program = Program(programs.sluice(), "replay", "-", env=cli.environment,
                           stdin=subprocess.PIPE)

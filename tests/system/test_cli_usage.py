@@ -1,4 +1,4 @@
-"""What `sluice` says about itself, and to those who call it wrongly. No Redis is needed."""
+"""Help texts of `sluice`, and its messages about wrong arguments. No Redis is needed."""
 
 import os
 import pathlib
@@ -20,7 +20,7 @@ def cli(cli_for):
 
 @pytest.fixture(scope="module")
 def listed():
-    """The names of all commands, as the list has them."""
+    """The names of all commands in the list of commands."""
     said = subprocess.run([programs.sluice(), "help"], env=programs.environment(), check=True,
                           capture_output=True, text=True).stdout
     rows = [line for line in said[:said.index("Options of every")].splitlines() if line.startswith("  ")]
@@ -174,7 +174,7 @@ def test_manual_has_every_command_and_option(cli, listed):
         for option in (word.strip("[].") for word in usage.split() if "--" in word):
             assert option.replace("-", "\\-", 2) in synopsis, (name, option)
     assert "Ev SLUICE_URL" in page and ".Sh EXIT STATUS" in page
-    assert not re.search(r"^@\w+@$", page, re.MULTILINE)  # parts of the template
+    assert not re.search(r"^@\w+@$", page, re.MULTILINE)  # placeholders of the template
 
 
 @pytest.mark.skipif(not shutil.which("groff"), reason="groff formats it")

@@ -1,5 +1,5 @@
-"""Whose address counts: that of the peer, or the one that a trusted proxy tells, in a header or by the PROXY
-protocol; and nobody else's word."""
+"""Which client address counts: that of the peer, or the one reported by a trusted proxy, in a header or by the PROXY
+protocol; others are not believed."""
 
 import contextlib
 import os
@@ -35,7 +35,7 @@ def numbers(client, extra=b""):
 
 
 class Streams:
-    """Streams that stay open, each a status."""
+    """Streams that stay open; each returns its status."""
 
     def __init__(self, gateway):
         self.gateway, self.left = gateway, contextlib.ExitStack()
@@ -73,7 +73,7 @@ def test_a_trusted_proxy_tells_the_client(servers, redis):
         assert streams.open({"Forwarded": "for=203.0.113.1"}) == 200, "the proxy itself: the other header counts"
         assert streams.open({"X-Forwarded-For": "nonsense"}) == 429, "the same"
         assert gateway.metrics()[UNUSABLE] == 1
-        # Nor is anybody kept out by what strangers wrote before it.
+        # Headers that clients added before it lock nobody out.
         many = [f"X-Forwarded-For: {i}.0.0.1" for i in range(1, 9)] + ["X-Forwarded-For: 203.0.113.2"]
         connection = streams.left.enter_context(gateway.connect())
         connection.send(form_bytes("GET", FIREHOSE, gateway.bearer())[:-2] + "\r\n".join(many).encode() + b"\r\n\r\n")
@@ -105,7 +105,7 @@ def test_the_proxy_protocol_tells_the_client(servers, redis, form):
             assert streams.open({"X-Forwarded-For": "198.51.100.77", "Forwarded": "for=198.51.100.78"},
                                 first=form(client)) == 429
         assert streams.open(first=b"PROXY UNKNOWN\r\n" if form is line else SIGNATURE + b"\x20\0\0\0") == 200
-    # Two requests behind one header.
+    # Two requests after one header.
     with gateway.connect(first=form("198.51.100.1")) as connection:
         for _ in range(2):
             assert connection.request("GET", "/healthz").status == 200

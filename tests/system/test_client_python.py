@@ -1,4 +1,4 @@
-"""The Python client against real servers: nothing lost, nothing twice; its types, its wheel."""
+"""The Python client with real servers: nothing lost, nothing twice; its types, its wheel."""
 
 import asyncio
 import pathlib
@@ -84,7 +84,7 @@ def test_it_goes_on_through_restarts(module_servers, redis, ada, tmp_path):
         ids = posts(redis, ada, 5)
         reader.wait(ids[-1])
         gateway.stop()
-        ids += posts(redis, ada, 5)  # while nobody listens
+        ids += posts(redis, ada, 5)  # while nobody is connected
         gateway.start()
         reader.wait(ids[-1])
     reader.join()

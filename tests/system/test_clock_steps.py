@@ -1,5 +1,5 @@
-"""The wall clock of Redis steps while eight shards are written to: nothing is lost, nothing comes twice,
-and behind the step the ids of all shards rise together again."""
+"""The wall clock of Redis is set while eight shards are written to: nothing is lost, nothing comes twice, and
+afterwards the ids of all shards rise together again."""
 
 import subprocess
 import threading
@@ -20,13 +20,13 @@ TEN_MINUTES = 600
 
 
 def login_of_shard(shard, name):
-    """A login that belongs to this shard."""
+    """Returns a login in this shard."""
     return next(login for login in (f"{name}{number}" for number in range(10000))
                 if zlib.crc32(login.encode()) % SHARDS == shard)
 
 
 class Load:
-    """Posts by users of the first shards, some 200 a second, until it is left."""
+    """Posts by users of the first shards, about 200 a second, until the context ends."""
 
     def __init__(self, cli):
         self.logins = [login_of_shard(shard, "busy") for shard in range(SHARDS // 2)]
@@ -55,8 +55,8 @@ class Load:
 
 
 class Visitor:
-    """Comes back again and again with the greatest plain id that it has, which claims all shards; keeps what
-    it gets, and of what it was told that it may lack."""
+    """Reconnects again and again with the greatest plain id that it has, which claims all shards; records what it
+    receives, including gaps."""
 
     def __init__(self, gateway, first):
         self.gateway, self.cursor = gateway, int(first)
@@ -94,7 +94,7 @@ class Visitor:
         self._thread.join()
 
     def assert_told(self, wanted):
-        """What it has not got lies in a gap of its shard; nothing came twice."""
+        """What it has not received is in a gap of its shard; nothing came twice."""
         def is_told(number):
             return any(start < number <= end and shard == shard_of(number) and reason == "late"
                        for start, end, reason, shard in self.gaps)
@@ -114,7 +114,7 @@ class Site:
         for login in self.quiet:
             self.cli.run("user", "add", login)
         self.gateway = servers.gateway(self.redis, "--drain-timeout", "100ms", "--run-tasks", "off",
-                                       "--order-wait", "10s", workers=2)  # nobody is late for being slow
+                                       "--order-wait", "10s", workers=2)  # a slow shard is not considered late
         self.client = Collector(self.gateway.stream(FIREHOSE))
         self.first = self.post(self.quiet[0])
 
@@ -125,12 +125,12 @@ class Site:
         return sum(number for key, number in self.gateway.metrics().items() if key.split("{")[0] == name)
 
     def wait_flow(self):
-        """Until a hundred more events have come."""
+        """Waits until a hundred more events have arrived."""
         count = len(self.client.messages)
         self.client.wait(lambda got: len(got) > count + 100, "the load flows")
 
     def wait_raised(self):
-        """Until each shard has been told to go on above what was given out."""
+        """Waits until the clock of each shard has been raised above the ids that were delivered."""
         eventually(lambda: self.number("sluice_clock_raises_total") >= SHARDS, "all clocks are raised")
 
     def posts(self):
@@ -140,13 +140,13 @@ class Site:
         return [event for event in self.redis.log() if event["type"] == "late"]
 
     def assert_rising_together(self):
-        """Who posts after somebody else has the later time, whatever the shards of one clock."""
+        """A later post has a later time, in all shards with the same clock."""
         for shards in self.redis.shards_by_clock():
             times = [int(self.post(self.quiet[shard])) // 4096 for shard in shards + shards]
             assert times == sorted(times)
 
     def assert_all_came_once(self):
-        """All of the log; in its order but for what is late."""
+        """Expects the whole log, in its order except for late events."""
         wanted = self.posts()
         self.client.wait(lambda _: self.client.ids.issuperset(wanted), "every event of the log comes")
         got = [event["id"] for event in self.client.events()]
@@ -183,13 +183,13 @@ def test_back_ten_minutes(site):
     visitor.wait(wanted)
     visitor.assert_told(wanted)
     assert first < load.count and site.number("sluice_events_late_total") == late
-    assert site.number("sluice_clock_raises_total") == SHARDS  # one write a shard
+    assert site.number("sluice_clock_raises_total") == SHARDS  # one write per shard
     for shards in site.redis.shards_by_clock():
         assert len({site.redis.client.hget(f"sluice:{{{shard}}}:meta", "clock_until") for shard in shards}) == 1
 
 
 def test_back_while_nothing_happens(site):
-    """Who writes minutes later is not late, even if nobody has written meanwhile."""
+    """A post minutes later is not late, even if nobody has posted meanwhile."""
     site.client.wait_id(site.first)
     site.clock.set(-TEN_MINUTES)
     site.wait_raised()
@@ -199,7 +199,7 @@ def test_back_while_nothing_happens(site):
 
 
 def gap_of_late(site, plain_id, shard):
-    """What somebody is told of this shard who comes back with this id."""
+    """What a client that resumes from this id is told about this shard."""
     with site.gateway.stream(f"{FIREHOSE}?since={plain_id}") as stream:
         gap = stream.until(lambda m: m.type == "gap" and m["shard"] == shard)[-1]
     assert gap["reason"] == "late"
@@ -223,7 +223,7 @@ def test_what_a_quiet_shard_wrote_meanwhile_comes_late_and_is_marked(site):
     site.assert_rising_together()
     site.assert_all_came_once()
     marks = {mark["shard"]: mark for mark in site.marks()}
-    assert len(marks) == len(site.marks()) == site.number("sluice_late_marks_total")  # two workers, once
+    assert len(marks) == len(site.marks()) == site.number("sluice_late_marks_total")  # two workers, one marker
     assert sum(n for key, n in site.gateway.metrics().items() if key.startswith("sluice_events_refused")) == 0
     told = gap_of_late(site, busy, 6)
     assert int(told["from"]) == int(late) - 1 and told["to"] == busy

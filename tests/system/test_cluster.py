@@ -1,4 +1,4 @@
-"""sluiced and the command line on a Redis Cluster of three masters and three replicas."""
+"""sluiced and the command line with a Redis Cluster of three masters and three replicas."""
 
 import json
 import os
@@ -39,7 +39,8 @@ def users(cluster, cli):
 
 @pytest.fixture(scope="module")
 def followers(cli, users):
-    """The others follow the first of them, and read their homes, which is why these are kept from now on."""
+    """The others follow the first of them, and read their home timelines, which are therefore maintained from now on.
+    """
     author, *followers = users
     for follower in followers:
         cli.run("follow", follower, author)
@@ -111,8 +112,8 @@ def post(gateway, user):
 
 
 def read_posts(stream, posts):
-    """The ids of all posts from the first of `posts` up to the last of them, in the order in which they came. A
-    worker that has looked for a shard that was moved may have older ones of it to tell."""
+    """Returns the ids of all posts from the first of `posts` up to the last of them, in the order of arrival. A worker
+    that was searching for a moved shard may deliver older ones first."""
     found = []
     while not found or found[-1] != posts[-1]:
         event = stream.next()
@@ -169,7 +170,7 @@ def test_a_failover_in_good_order_loses_no_post(cluster, cli, users, followers, 
 
 @pytest.fixture
 def patience(cluster):
-    """Nobody takes the place of a master that is away, unless it is told to."""
+    """An unavailable master is not replaced, unless the test does that."""
     def set_timeout(milliseconds):
         for node in cluster.nodes:
             if node.is_running():
@@ -193,7 +194,7 @@ def test_a_master_that_hangs_holds_up_its_own_shards_only(cluster, users, gatewa
 
 @pytest.mark.usefixtures("patience")
 def test_while_a_master_is_away_the_others_go_on(cluster, cli, users, gateway, servers):
-    master = cluster.owner(0)  # of which a database is asked first
+    master = cluster.owner(0)  # where a database is looked up first
     lost, *others = sorted(users.items(), key=lambda user: cluster.owner(shard_of(user[1])) is not master)
     replica, away = cluster.replica_of(master), len(cluster.shards_of(master))
     with gateway.stream(FIREHOSE) as stream:
@@ -226,7 +227,7 @@ CHANNEL = "sluice:{7}:live"
 
 
 def heard_at(cluster):
-    """The node that the gateway is subscribed to for what others PUBLISH; None: there is none at the moment."""
+    """The node to which the gateway is subscribed for classic PUBLISH; None: there is none at the moment."""
     return next((node for node in cluster.nodes
                  if node.is_running() and node.client.pubsub_numsub(CHANNEL)[0][1]), None)
 
@@ -249,16 +250,16 @@ def test_what_is_published_without_the_core_is_heard_wherever_it_is_published(cl
             publish(node)
             assert stream.next()["post"]["text"] == made[-1]["post"]["text"]
         publish(cluster.owner(7))
-        cluster.owner(7).client.execute_command("SPUBLISH", CHANNEL, events.dump(made[-1]))  # the same: heard once
+        cluster.owner(7).client.execute_command("SPUBLISH", CHANNEL, events.dump(made[-1]))  # the same event: delivered once
         assert stream.next()["post"]["text"] == made[-1]["post"]["text"]
         logged = post(gateway, next(iter(users.values())))
         assert read_posts(stream, [logged]) == [logged]
         number, fields = cluster.entries()[-1]
-        for node in running():  # the core's own, once more: its id was given already
+        for node in running():  # an event of the core again: its id was delivered already
             node.client.publish(f"sluice:{{{shard_of(logged)}}}:live", f"{number.split('-')[0]} {fields['p']} {fields['e']}")
             publish(node)
             assert stream.next()["post"]["text"] == made[-1]["post"]["text"]
-        while not cluster.has_replica(heard_at(cluster)):  # another test has killed its master: it is taken at random
+        while not cluster.has_replica(heard_at(cluster)):  # another test has killed its master: one is chosen at random
             heard_at(cluster).client.client_kill_filter(_type="pubsub")
             eventually(lambda: heard_at(cluster), "a node is subscribed to")
         before, replica = heard_at(cluster), cluster.replica_of(heard_at(cluster))
@@ -307,10 +308,10 @@ def test_intake_that_dies_while_a_master_is_away_is_replaced_by_one_that_hears_t
         os.kill(intake, signal.SIGKILL)
         eventually(lambda: intake_of(gateway) not in (None, intake) and gateway.get("/readyz").status == 200,
                    "another one hears the others")
-        assert misses() and part()["since_ms"] > before  # what the dead one had found counts no more
+        assert misses() and part()["since_ms"] > before  # what the dead process had counted does not matter any more
         posts = [post(gateway, user) for user in others]
         assert read_posts(stream, posts) == posts
         cluster.promote(replica, "TAKEOVER")
         eventually(lambda: part()["state"] == "ok", "all shards are heard")
         posts = [post(gateway, user) for user in users.values()]
-        assert read_posts(stream, posts) == posts  # and no gap is told
+        assert read_posts(stream, posts) == posts  # and there is no gap

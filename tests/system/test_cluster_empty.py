@@ -1,4 +1,4 @@
-"""A Redis Cluster that has lost its data, all of it or those of a node: what is made anew, and what is told."""
+"""A Redis Cluster that has lost its data, all of it or that of a node: what is recreated, and what clients are told."""
 
 import re
 import signal
@@ -26,12 +26,12 @@ def cluster(tmp_path_factory):
 
 
 def databases(cluster):
-    """What each shard's is called."""
+    """The database id of each shard."""
     return [cluster.owner(shard).client.hget(f"sluice:{{{shard}}}:meta", "database") for shard in range(SHARDS)]
 
 
 class Site:
-    """A user in each of two nodes, two workers, and a client who has had a post of each."""
+    """A user in each of two nodes, two workers, and a client that has received a post of each."""
 
     def __init__(self, servers, cluster):
         self.cluster, self.cli, self.made = cluster, Cli(cluster), 0
@@ -45,7 +45,7 @@ class Site:
         assert databases(cluster) == [self.database] * SHARDS
 
     def user(self, is_wanted):
-        """A new one that is."""
+        """Creates a user for whom `is_wanted` is true."""
         while True:
             self.made += 1
             user = self.cli.run("user", "add", f"user{self.made}x{len(self.cluster.entries())}").strip()
@@ -53,13 +53,13 @@ class Site:
                 return user
 
     def post(self, user):
-        """Which the client gets."""
+        """Creates a post, which the client receives."""
         post = self.cli.run("post", "--user", user, "hello").strip()
         self.client.wait_id(post)
         return post
 
     def is_told(self, post):
-        """That it is lost."""
+        """Expects that it is reported as lost."""
         return any(int(gap["from"]) < int(post) <= int(gap["to"]) and gap["shard"] == shard_of(post)
                    for gap in self.client.messages if gap.type == "gap" and gap["reason"] == "rewound")
 
@@ -118,7 +118,7 @@ def test_the_shards_of_a_node_that_is_empty_are_made_anew_in_the_same_database(s
 
 
 def publish(cluster, user, number):
-    """An event of the user's shard that is not logged."""
+    """An event in the user's shard that is not logged."""
     shard = shard_of(user)
     cluster.owner(shard).client.execute_command(
         "SPUBLISH", f"sluice:{{{shard}}}:live", events.dump(events.post(number, "not logged")))

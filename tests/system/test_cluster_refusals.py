@@ -1,4 +1,4 @@
-"""Addresses of clusters that are wrong: sluiced and `sluice` say what is wrong, and where."""
+"""Invalid addresses of clusters: sluiced and `sluice` report what is wrong, and where."""
 
 import contextlib
 
@@ -45,7 +45,7 @@ def secret(tmp_path):
 
 @pytest.fixture
 def refused(secret):
-    """refused(url, words): sluice fails with these words, and sluiced says them and ends, or has them in its log."""
+    """refused(url, words): sluice fails with these words, and sluiced prints them and exits, or logs them."""
     @contextlib.contextmanager
     def serving(url):
         program = Program("bash", "-c", 'exec "$@" 2>&1', "-", programs.sluiced(), "--redis", url, "--listen", "127.0.0.1:0",
@@ -93,7 +93,7 @@ def test_a_seed_that_is_no_cluster_is_named(refused, alone, cluster):
 def test_a_node_that_is_named_as_a_redis_alone(refused, cluster, database):
     words = "this Redis is a node of a cluster; "
     if database and int(cluster.nodes[0].client.info().get("valkey_version", "8").split(".")[0]) >= 9:
-        words = "DB index is out of range"  # it may have databases in a cluster
+        words = "DB index is out of range"  # its clusters may have several databases
     refused(f"redis://127.0.0.1:{cluster.nodes[0].port}{database}", words)
 
 

@@ -1,6 +1,6 @@
-"""Faults of a Redis Cluster under load, in an order drawn from a seed, with clients of every kind: none misses an
-event without being told, none sees one twice, all see them in order. bench/soak --cluster does the same for longer,
-and those that take long: nodes that are added and removed, that hang, that come back as somebody else's."""
+"""Faults of a Redis Cluster under load, in an order determined by a seed, with clients of every kind: none misses an
+event without being told, none gets one twice, all get them in order. bench/soak --cluster does the same for longer, and
+also the slow faults: nodes that are added and removed, that hang, that return with another database."""
 
 from harness.cluster_storm import ClusterStorm
 from harness.storm import table

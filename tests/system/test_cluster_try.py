@@ -1,4 +1,4 @@
-"""sluice cluster try: a cluster, sluiced and demo posts in one command, and nothing of it afterwards."""
+"""sluice cluster try: a cluster, sluiced and demo posts with one command, which leaves nothing behind."""
 
 import json
 import os
@@ -46,7 +46,7 @@ class Trial:
         return self
 
     def told(self, name):
-        """What it says to `export`, or behind another word."""
+        """What it prints after `export` or another word."""
         return re.search(f"{name}[= ](.*)", "\n".join(self.said))[1]
 
     def cli(self):
@@ -113,7 +113,7 @@ def test_a_directory_is_gone_on_with_at_other_ports(start, tmp_path):
 
     again = start("--dir", tmp_path / "kept", "--rate", "0").ready()
     assert json.loads(again.cli().run("read", post))["text"] == "kept"
-    again.program.process.kill()  # even then nothing stays that runs
+    again.program.process.kill()  # even then no process is left
     again.program.ended(-signal.SIGKILL)
     eventually(lambda: not any(map(processes.is_alive, again.started)), "all have ended", 60)
 

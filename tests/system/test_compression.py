@@ -1,5 +1,5 @@
-"""Compressed streams, read by decoders that are not ours: each says what its uncompressed sibling says,
-byte by byte, whoever comes, goes, falls behind or comes back meanwhile. And what clients compress."""
+"""Compressed streams, read by independent decoders: each equals its uncompressed sibling, byte by byte, whichever
+clients connect, disconnect, fall behind or come back meanwhile. And compressed messages of clients."""
 
 import gzip
 import json
@@ -30,7 +30,7 @@ MAX_MESSAGE_BYTES = 256 << 10
 
 
 def text(random, size=120):
-    """Some words, as many times as it takes; others each time."""
+    """Random words, up to this size."""
     words = ["stream", "of", "events", "coffee", "tea", "the", "a", "gateway", "日本", "☕", "Dublin"]
     return " ".join(random.choice(words) + str(random.randrange(50)) for _ in range(size // 8))
 
@@ -50,7 +50,7 @@ def test_a_compressed_stream_says_what_its_sibling_says(gateway, redis, plain, c
     readers = [Collector(gateway.stream(FIREHOSE, transport)) for transport in (plain, compressed)]
     for begin in range(1, 200, 20):
         publish_some(redis, begin, 20, rng)
-        late = gateway.stream(FIREHOSE, compressed)  # comes, is fresh, and goes
+        late = gateway.stream(FIREHOSE, compressed)  # connects, is fresh, and disconnects
         publish_some(redis, begin + 1000, 1, rng)
         assert late.next()["id"]
         late.close()
@@ -60,7 +60,7 @@ def test_a_compressed_stream_says_what_its_sibling_says(gateway, redis, plain, c
 
 
 def raw_body(gateway, target, headers):
-    """The head, and a reader of the chunks of the body as they are sent."""
+    """Returns the head, and a reader of the chunks of the body."""
     connection = gateway.connect()
     connection.send(form_bytes("GET", target, {**gateway.bearer(), **headers}))
     return connection, connection.read_head()
@@ -68,7 +68,7 @@ def raw_body(gateway, target, headers):
 
 @pytest.mark.parametrize("accept", ["application/x-ndjson", "text/event-stream"])
 def test_a_stream_that_ends_is_one_whole_member_of_gzip(servers, redis, accept, tmp_path):
-    """With messages of its own, keep-alives and a reset or two in between, to the trailer."""
+    """With control messages, keep-alives and a reset or two in between, up to the trailer."""
     gateway = servers.gateway(redis, "--keepalive-ms", "50", "--compression-reset-flushes", "3")
     headers = {"Accept": accept}
     target = FIREHOSE + "?hello=true&cursors=true"
@@ -88,7 +88,7 @@ def test_a_stream_that_ends_is_one_whole_member_of_gzip(servers, redis, accept, 
         body += chunk
     decoder = zlib.decompressobj(16 + zlib.MAX_WBITS)
     said = decoder.decompress(body)
-    assert decoder.eof and not decoder.unused_data  # one member, and nothing behind it
+    assert decoder.eof and not decoder.unused_data  # one member, and nothing after it
     assert gzip.decompress(body) == said
     (tmp_path / "body.gz").write_bytes(body)
     subprocess.run(["gzip", "-t", tmp_path / "body.gz"], check=True)
@@ -104,7 +104,7 @@ def test_who_falls_behind_and_comes_back_misses_nothing(servers, redis, compress
     slow = gateway.stream(FIREHOSE, compressed, receive_buffer=4096)
     neighbour = Collector(gateway.stream(FIREHOSE, compressed))
     for begin in (1, 10001, 20001):
-        for number in range(begin, begin + 150):  # what does not compress, so that sockets fill
+        for number in range(begin, begin + 150):  # incompressible, so that sockets fill
             noise = rng.randbytes(4000).hex()
             redis.publish(events.dump(events.post(number, noise)))
         neighbour.wait_id(begin + 149)
@@ -162,7 +162,7 @@ def test_without_memory_for_histories_each_event_is_compressed_by_itself(servers
     assert numbers["sluice_compression_histories"] == 1
     assert numbers["sluice_compression_refusals_total"] > 0
     assert numbers["sluice_compression_refused_histories"] == 3  # both WebSockets share one
-    assert status_of(gateway, "gzip") == (200, "gzip")  # those who come are compressed, too
+    assert status_of(gateway, "gzip") == (200, "gzip")  # new clients are compressed, too
     gateway.stop()
 
 
@@ -247,7 +247,7 @@ def test_node_decompresses(gateway, redis, wire, script, encoding):
         reader.wait()
 
 
-# --- what is agreed on ---
+# --- negotiation ---
 
 @pytest.mark.parametrize("factory, agreed", [
     (ClientPerMessageDeflateFactory(), (False, None)),
@@ -288,7 +288,7 @@ def test_offers(gateway):
 
 
 def status_of(gateway, accept_encoding, target=FIREHOSE):
-    """The status and the coding of a stream."""
+    """Returns status and coding of a stream."""
     with gateway.connect() as connection:
         connection.send(form_bytes("GET", target, {**gateway.bearer(), "Accept-Encoding": accept_encoding}))
         head = connection.read_head()
@@ -344,10 +344,10 @@ def test_http_1_0_gets_gzip_without_chunks(gateway, redis):
         assert [json.loads(line)["id"] for line in said.splitlines()] == ["1", "2", "3"]
 
 
-# --- what clients compress ---
+# --- compressed messages of clients ---
 
 def deflated(data, level=9):
-    """A message as permessage-deflate has it."""
+    """Compresses a message for permessage-deflate."""
     compressor = zlib.compressobj(level, wbits=-15)
     return (compressor.compress(data) + compressor.flush(zlib.Z_SYNC_FLUSH))[:-4]
 
@@ -365,7 +365,7 @@ def test_a_client_may_compress_what_it_says(gateway, redis):
         socket.send_frame(TEXT, whole[:3], reserved=4, final=False)  # RSV1 with the first frame only
         socket.send_frame(CONTINUATION, whole[3:])
         assert "a-rule" in socket.next().raw
-        socket.send_frame(TEXT, b'{"op":"list"}')  # and it need not
+        socket.send_frame(TEXT, b'{"op":"list"}')  # compression is optional
         assert "a-rule" in socket.next().raw
         redis.publish(events.dump(events.post(7, "an espresso, please")))
         event = socket.next()

@@ -1,5 +1,5 @@
-"""Connections that are no streams: without a request yet, kept between two, and told that they end. Each
-kind has a bound of its own, at which the one that has waited longest goes; all others are served."""
+"""Connections without a stream: without a request yet, kept alive between two, and refused. Each kind has its own
+limit; beyond it the connection that has waited longest is closed. All others are served."""
 
 import contextlib
 import resource
@@ -16,7 +16,7 @@ BOUND = 10
 
 
 class Scene:
-    """A worker that may have a hundred descriptors more than it has, with a stream on it."""
+    """A worker that may open a hundred more descriptors than it has, with a stream."""
 
     def __init__(self, servers, redis, *options):
         self.redis = redis
@@ -30,13 +30,13 @@ class Scene:
         self.asked = 0
 
     def count_files(self):
-        """Without those to Redis: to a node of a cluster it comes when it needs it."""
+        """Without those to Redis: connections to nodes of a cluster are opened when needed."""
         names = [client["name"] for client in self.redis.client.client_list()]
         return processes.open_files(self.worker) - sum(name.startswith("sluiced") for name in names)
 
     def wait_accepted(self, count):
-        """Connections that say nothing wait in the kernel for a second. Who asks meanwhile is counted with
-        them, and may be the one that has waited longest."""
+        """Silent connections wait in the kernel for a second. A client that sends a request meanwhile counts, too, and
+        may be the one that has waited longest."""
         def are_in():
             self.asked += 1
             with contextlib.suppress(ConnectionError):
@@ -58,7 +58,7 @@ class Scene:
 
 @pytest.mark.parametrize("says", ["nothing", "half"])
 def test_connections_without_a_request(servers, redis, says):
-    """Of a TLS connection: without a whole handshake."""
+    """For a TLS connection: without a complete handshake."""
     scene = Scene(servers, redis, "--max-pending-handshakes", BOUND, "--handshake-timeout-ms", 3000)
     gateway = scene.gateway
     crowd = [gateway.connect_plain() if says == "nothing" else gateway.connect_half()
@@ -75,7 +75,7 @@ def test_connections_without_a_request(servers, redis, says):
 
 
 def test_handshakes_that_are_over_wait_for_a_request(servers, redis):
-    """A TLS connection on which nothing was asked counts as one without a request."""
+    """A TLS connection without a request yet counts like a plain one."""
     scene = Scene(servers, redis, "--max-pending-handshakes", BOUND, "--handshake-timeout-ms", 3000)
     crowd = [scene.gateway.connect() for _ in range(3 * BOUND)]
     scene.wait_accepted(3 * BOUND)
@@ -87,7 +87,7 @@ def test_handshakes_that_are_over_wait_for_a_request(servers, redis):
 
 
 def test_refused_connections_linger_within_a_bound(servers, redis):
-    """They do not close, though they were told why the server did."""
+    """They do not close, although they were told the server's reason."""
     scene = Scene(servers, redis, "--max-lingering-connections", BOUND)
     gateway = scene.gateway
     crowd = []
@@ -123,7 +123,7 @@ def test_kept_connections_are_no_pending_ones(servers, redis):
 
 
 def test_kept_connections_are_bounded(servers, redis):
-    """Of more the one goes that was used longest ago."""
+    """Beyond the limit, the one that was used least recently is closed."""
     gateway = servers.gateway(redis, "--max-idle-connections", 5)
     kept = [gateway.connect() for _ in range(8)]
     for connection in (*kept[:5], kept[0], *kept[5:]):
@@ -134,12 +134,12 @@ def test_kept_connections_are_bounded(servers, redis):
         assert connection.request("GET", "/healthz").status == 200
     metrics = dict(line.split(" ") for line in kept[0].request("GET", "/metrics").text.splitlines()
                    if line.startswith("sluice_connections_idle"))
-    # While it is served, it is not idle itself.
+    # While a request is served, its connection is not idle.
     assert metrics == {"sluice_connections_idle": "4", "sluice_connections_idle_dropped_total": "3"}
 
 
 def test_kept_connection_is_closed_when_its_time_is_over(servers, redis):
-    for timeout_ms in 300, 2000, 10000:  # a slow machine needs longer for the request already
+    for timeout_ms in 300, 2000, 10000:  # a slow machine needs longer for the request itself
         gateway = servers.gateway(redis, "--handshake-timeout-ms", timeout_ms)
         with contextlib.suppress(ConnectionError), gateway.connect() as connection:
             answer = connection.request("GET", "/healthz")

@@ -37,7 +37,7 @@ def listed(gateway, token, query=""):
 
 
 def until_complete(gateway, token, count, query=""):
-    """The list as soon as all workers hear each other."""
+    """Returns the list as soon as all workers are subscribed."""
     found = []
 
     def is_complete():
@@ -49,7 +49,7 @@ def until_complete(gateway, token, count, query=""):
 
 @pytest.fixture(scope="module")
 def pair(module_servers, redis):
-    """Two gateways on one Redis, of two workers and of one."""
+    """Two gateways on one Redis, with two workers and with one."""
     settings = "--max-connections-per-subject", 200
     return module_servers.gateway(redis, *settings, workers=2), module_servers.gateway(redis, *settings)
 
@@ -105,7 +105,7 @@ def test_nobody_sees_or_ends_what_is_not_theirs(pair):
                 ("GET", "/v1/connections/none", 404, "not_found")]:
             answer = ask(second, method, path, other)
             assert (answer.status, answer.error["code"]) == (status, code), (method, path, answer)
-        # Who may only listen sees nothing, and who may only read ends nothing.
+        # A token that may only listen sees nothing, and one that may only read ends nothing.
         for scope, method in [("stream:firehose", "GET"), ("read", "DELETE")]:
             answer = ask(second, method, f"/v1/connections/{name}", second.token(scope=scope, sub="owner"))
             assert (answer.status, answer.error["code"]) == (403, "insufficient_scope")
@@ -164,7 +164,7 @@ def test_list_has_pages_of_a_hundred(pair):
 # A new token
 
 def soon(gateway, seconds, **claims):
-    """A token whose stream ends in so many seconds."""
+    """A token whose stream ends in this many seconds."""
     claims = {"scope": EVERYTHING, "sub": "renews", **claims}
     return hs256_token(SECRET, exp=int(time.time()) - LEEWAY_S + seconds, **claims)
 
@@ -180,7 +180,7 @@ def renew(gateway, stream, token):
 
 @pytest.mark.parametrize("transport", WIRES)
 def test_stream_is_warned_and_given_another_token(pair, transport):
-    """It is warned at once, for it has less than a minute."""
+    """It is warned at once, because it has less than a minute."""
     first, second = pair
     with first.stream(FIREHOSE, transport, token=soon(first, 50)) as stream:
         warning = stream.next()
@@ -191,12 +191,13 @@ def test_stream_is_warned_and_given_another_token(pair, transport):
         until_complete(second, second.token(scope="read", sub="renews"), 1)
         code, answer = renew(second, stream, soon(first, 55))
         assert code is None and answer["expires"], answer
-        assert stream.next()["code"] == "token_expiring"  # of the second one
+        assert stream.next()["code"] == "token_expiring"  # about the second one
     until_complete(second, second.token(scope="read", sub="renews"), 0)
 
 
 def streams_that_outlive_their_token(gateway, other, seconds):
-    """[streams], one of each transport with a new token, and one that ends with the old one; None: it took too long."""
+    """Returns [streams], one of each transport with a new token, and one that ends with the old one; None: it took too
+    long."""
     old, new = soon(gateway, seconds, sub="outlives"), other.token(scope=EVERYTHING, sub="outlives")
     try:
         ends = gateway.stream(FIREHOSE, token=old)
@@ -219,10 +220,10 @@ def test_streams_live_until_the_end_of_their_new_token(pair, publish):
     publish(events.post(5, "after the first token"))
     for stream in streams:
         assert stream.until("5")
-    for stream in streams:  # earlier than before: what the newest says holds
+    for stream in streams:  # earlier than before: the newest token counts
         for seconds in (3, 10, 30):
             code, answer = renew(second, stream, soon(first, seconds, sub="outlives"))
-            if code != "token_expired":  # or else it took longer to bring it
+            if code != "token_expired":  # otherwise it took longer to deliver it
                 break
         assert code is None, answer
     for stream in streams:
@@ -302,7 +303,7 @@ def test_warning_is_a_setting(servers, redis):
         stream.wait_keepalives(2)
 
 
-# On the command line
+# The command line
 
 def test_command_lists_and_ends_them(pair, cli):
     first, second = pair
@@ -328,11 +329,11 @@ def test_command_lists_and_ends_them(pair, cli):
     assert "scope" in cli.done.stderr
 
 
-# What may be missing
+# Incomplete answers
 
 @pytest.mark.one_redis("in a cluster they hear by SSUBSCRIBE, which others count for nothing in")
 def test_gateway_that_does_not_answer_is_missed(servers, redis):
-    """Whoever hears the question counts; one that hears and is silent for half a second is told of."""
+    """All subscribers of the question count; one that does not answer for half a second is reported."""
     gateway = servers.gateway(redis)
     with gateway.stream(FIREHOSE, token=gateway.token(scope=EVERYTHING, sub="lonely")) as stream:
         token = gateway.token(scope="read write", sub="lonely")
@@ -360,7 +361,7 @@ def test_questions_of_a_subject_are_bounded(servers, redis):
         refused = [answer for answer in answers if answer.status != 200]
         assert all((answer.status, answer.error["code"]) == (429, "too_many_questions") for answer in refused)
         return len(refused) == 2
-    with redis.client.pubsub() as silent:  # so that each takes half a second
+    with redis.client.pubsub() as silent:  # so that each request takes half a second
         silent.subscribe("sluice:{0}:control")
         eventually(is_refused, "a fifth one at a time is refused")
 

@@ -1,4 +1,5 @@
-"""Counts: one message a bucket, the same from the past, live and resumed, and those of a recount of the log."""
+"""Counts: one message per bucket, the same from the past, live and resumed, equal to a second computation from the log.
+"""
 
 import json
 import math
@@ -39,14 +40,14 @@ def cell_of(post, side):
     return f"{corner(post['geo']['lon'], -180)},{corner(post['geo']['lat'], -90)}"
 
 
-AUTHOR = {}  # of the first post of the log
+AUTHOR = {}  # of the first post in the log
 KEYS = {"lang": lambda event: event["post"].get("lang") or "und",
         "country": lambda event: event["post"].get("place", {}).get("country") or "none",
         "cell": lambda event: cell_of(event["post"], 0.5)}
 
 
 def recount(log, bucket, by=None, wants=lambda event: True):
-    """{the id of a bucket: what should be told of it}, of the buckets with events of this log."""
+    """{the id of a bucket: what should be sent for it}, for the buckets with events of this log."""
     length, found = BUCKETS[bucket], {}
     for event in sorted(log, key=lambda event: int(event["id"])):
         if event["type"] not in ("post", "delete") or not wants(event):
@@ -75,7 +76,7 @@ NOTHING = {"posts": 0, "deletes": 0, "users": 0, "groups": {}}
 
 
 def check(messages, expected, by=None):
-    """They are whole buckets, one after the other, and hold what was expected, all of it."""
+    """They are whole buckets, one after the other, and contain exactly what was expected."""
     ids = [int(message["id"]) for message in messages]
     for message in messages:
         assert as_counted(message, by) == expected.get(message["id"], NOTHING), message
@@ -98,7 +99,7 @@ def get(gateway, query):
 
 
 def write(folder, count, name="posts"):
-    """Posts of a few users, languages and places."""
+    """Writes posts of a few users, languages and places."""
     file = folder / f"{name}.jsonl"
     with open(file, "w") as out:
         for n in range(count):
@@ -112,14 +113,14 @@ def write(folder, count, name="posts"):
 
 
 def closed_after(stream, wanted_id):
-    """Whole buckets up to the first that ends behind this id."""
+    """Returns whole buckets up to the first that ends after this id."""
     got = stream.until(lambda message: message.type == "counts" and int(message.json.get("id", 0)) >= int(wanted_id))
     return [message.json for message in got if message.type == "counts" and "id" in message]
 
 
 @pytest.fixture(scope="module")
 def filled(module_servers):
-    """A log of some seconds, and a gateway that has seen none of it."""
+    """A log of some seconds, and a gateway that received none of it live."""
     redis = module_servers.redis()
     cli = Cli(redis)
     cli.run("replay", write(redis.folder, 1500), "--rate", "600")
@@ -178,7 +179,7 @@ def test_a_part_of_the_past_has_whole_buckets(filled):
     after = get(gateway, f"bucket=1s&since={ids[1]}&until={ids[2]}")
     assert [int(message["id"]) for message in after["counts"]] == [ids[2]] and after["cursor"] == str(ids[2])
     assert get(gateway, f"bucket=1s&since={ids[1]}&until={ids[1]}") == {"counts": [], "gaps": [], "cursor": str(ids[1])}
-    # the running bucket is no past
+    # the current bucket is not past yet
     assert get(gateway, "bucket=1d&since=-1ms")["counts"] == []
 
 
@@ -214,7 +215,7 @@ def test_live_counts_are_those_of_the_log(servers, cli_for):
 
 
 def test_all_workers_tell_the_same_and_quiet_buckets_too(servers, cli_for):
-    """With several, another process asks Redis for the time."""
+    """If there are several, another process asks Redis for the time."""
     redis = servers.redis()
     gateway = servers.gateway(redis, workers=2)
     streams = [gateway.stream(f"{STREAM}?bucket=1s") for _ in range(4)]
@@ -232,10 +233,10 @@ def test_all_workers_tell_the_same_and_quiet_buckets_too(servers, cli_for):
 @pytest.mark.parametrize("query", [
     "counts?bucket=1s&track=post", "trends?window=5m&bucket=1s&of=hashtags", "trends?window=5m&bucket=1s&of=hashtags,words"])
 def test_a_cursor_may_be_ahead_of_what_this_gateway_has_told(servers, query, order):
-    """Another gateway was faster. Nobody is told twice, and nobody misses a bucket."""
+    """Another gateway was faster. Clients get no bucket twice, and miss none."""
     gateway = servers.gateway(servers.redis())
     start, second = id_before(int(time.time()) * 1000), 4096000
-    ahead = start + 3 * second - query.count(",")  # of two kinds, the first of the last bucket has been told
+    ahead = start + 3 * second - query.count(",")  # with two kinds, the first message of the last bucket was sent
     streams = {}
     for number in order:
         streams[number] = gateway.stream(f"/v1/stream/{query}&since={(ahead, start)[number]}")
@@ -334,7 +335,7 @@ def test_what_comes_late_is_told_again_whole(servers, cli_for):
     with gateway.stream(f"{STREAM}?bucket=1s") as stream:
         post = cli.run("post", "--user", user, "text")
         closed_after(stream, post)
-        # An event with an id of a second that is over, in its place in the log, and heard now.
+        # An event with an id of a past second, in its place in the log, received now.
         late = (int(post) // 4096 + 1) * 4096 + shard * 64
         redis.client.xadd(f"sluice:{{{shard}}}:log",
                           {"p": post, "e": json.dumps(events.post(late, "late"))}, id=f"{late}-0")
@@ -347,7 +348,7 @@ def test_what_comes_late_is_told_again_whole(servers, cli_for):
 
 
 def test_what_was_rewound_is_told_again_without_it(servers, cli_for):
-    """Three posts that are heard and that the log has not, as after a failover."""
+    """Three posts that are received but missing in the log, as after a failover."""
     redis = servers.redis()
     cli = cli_for(redis)
     cli.run("user", "add", "ada")
@@ -415,7 +416,7 @@ def test_scopes_are_those_of_the_streams_with_the_same_events(filled):
 
 
 def test_the_panel_for_grafana_asks_for_what_is_there(filled):
-    """As its data source does: the URL with its variables, the elements of one member, columns of each."""
+    """Like its data source does: the URL with its variables, the elements of one member, columns of each."""
     _, gateway, log = filled
     target, = json.loads((programs.SOURCE / "examples" / "grafana-counts" / "panel.json").read_text())["targets"]
     began, ended = ms_of(log[0]["id"]), ms_of(log[-1]["id"]) + 60000

@@ -1,4 +1,4 @@
-"""The dashboard as any HTTP client gets it; tests/browser looks at it as people do."""
+"""The dashboard over plain HTTP; tests/browser uses it in a browser."""
 
 import gzip
 import re
@@ -35,7 +35,7 @@ def test_the_page_names_its_parts_and_each_is_there_with_its_type(gateway, page)
 
 
 def test_the_notices_of_what_is_bundled_are_there(gateway, page):
-    """web/test/notices.test.mjs says of whom."""
+    """web/test/notices.test.mjs defines whose."""
     assert '<link rel="license" href="/licenses.txt">' in page.text
     answer = gateway.get("/licenses.txt")
     assert answer.status == 200 and answer.headers["content-type"] == "text/plain; charset=utf-8"
@@ -66,7 +66,7 @@ def test_the_page_may_run_and_ask_for_nothing_but_its_own(page):
     policy = dict(part.strip().split(" ", 1)
                   for part in page.headers["content-security-policy"].split(";"))
     assert policy["default-src"] == "'none'"
-    assert policy.pop("trusted-types") == "hub", policy  # the one script that a page names by itself (web/src/worker.js)
+    assert policy.pop("trusted-types") == "hub", policy  # the only script whose address a page computes (web/src/worker.js)
     assert all(value in ("'none'", "'self'", "'script'") for value in policy.values()), policy
     assert not re.search(r"<script[^>]*>[^<]|<style|style=|\son\w+=|https?://", page.text)
 
@@ -105,7 +105,7 @@ def test_no_file_of_the_machine_is_reached(gateway):
         assert gateway.get(path).status in (400, 404), path
 
 
-# --- what describes the API ---
+# --- descriptions of the API ---
 
 @pytest.mark.parametrize("name", ["openapi", "asyncapi"])
 def test_the_descriptions_are_served_as_they_are_and_as_json(gateway, name):

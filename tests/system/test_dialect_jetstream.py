@@ -1,4 +1,4 @@
-"""Jetstream over WebSocket: what its clients check of each event, what they send, and cursors."""
+"""Jetstream over WebSocket: what its clients check in each event, what they send, and cursors."""
 
 import base64
 import hashlib
@@ -16,7 +16,7 @@ from harness.websocket import BINARY, TEXT, RawWebSocket, upgrade
 
 POSTS, REPOSTS, FOLLOWS = "app.bsky.feed.post", "app.bsky.feed.repost", "app.bsky.graph.follow"
 
-# As @atcute/jetstream, which drops what does not look so.
+# Like @atcute/jetstream, which drops anything else.
 DID = re.compile(r"did:[a-z]+:[A-Za-z0-9._:%-]*[A-Za-z0-9._-]")
 TID = re.compile(r"[2-7a-j][2-7a-z]{12}")
 NSID = re.compile(r"[a-zA-Z]([a-zA-Z0-9-]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)+\.[a-zA-Z][a-zA-Z0-9]*")
@@ -79,7 +79,8 @@ class Client:
         self.say(type="options_update", payload=payload)
 
     def settled(self, passes_users=False):
-        """What was said has been heeded: a pong comes in order. Nothing else does, but perhaps of users."""
+        """Waits until the server has processed what was sent: a pong comes in order, and nothing before it, except
+        perhaps events of users."""
         self.socket.pongs.clear()
         self.socket.send_frame(9, b"?")
         while not self.socket.pongs:
@@ -91,7 +92,7 @@ class Client:
                 self.socket.pongs.append(payload)
 
     def of_user(self):
-        """The next message, of an identity or an account, which every client takes."""
+        """Returns the next message, of an identity or an account, which every client must accept."""
         event = self.socket.next().json
         kind = event["kind"]
         assert set(event) == {"did", "time_us", "kind", kind} and type(event["time_us"]) is int
@@ -103,7 +104,7 @@ class Client:
         return event
 
     def event(self):
-        """The next commit, which every client takes; what comes of users is passed over."""
+        """Returns the next commit, which every client must accept; skips messages of users."""
         event = self.socket.next().json
         while event["kind"] in ("identity", "account"):
             event = self.socket.next().json
@@ -163,7 +164,7 @@ def test_collections_and_users_are_chosen(gateway, cli, ada):
     cli.run("post", "--user", "ada", "--reply-to", by_bob[0], "to bob")
     by_bob.append(cli.run("post", "--user", "bob", "by bob, too"))
     assert [client.event()["commit"]["rkey"] for _ in by_bob] == by_bob
-    client.update()  # everything takes another scope
+    client.update()  # requesting everything needs another scope
     assert client.socket.next() is None and client.socket.close_code == 1008
 
 
@@ -194,8 +195,8 @@ def test_users_are_identities_and_accounts(servers, redis, query, extensions):
         assert identity["identity"]["handle"] == f"eve-{number}.sluice.invalid" == renamed["identity"]["handle"]
         assert identity["identity"]["seq"] == int(eve) == account["account"]["seq"] < renamed["identity"]["seq"]
         assert identity["time_us"] < account["time_us"] < renamed["time_us"]
-        client.settled()  # nothing comes of the name
-    # Who is cut off between the first two gets both again; who has both neither.
+        client.settled()  # nothing is sent for the name
+    # A client that is disconnected between the first two gets both again; one that has both gets neither.
     for last, kinds in ((identity, ["identity", "account", "identity"]), (account, ["identity"]), (renamed, [])):
         again = Client(gateway, f"wantedCollections=app.bsky.feed.like&cursor={last['time_us']}")
         assert [again.of_user()["kind"] for _ in kinds] == kinds
@@ -207,7 +208,7 @@ def test_users_are_chosen_by_did(gateway, cli, ada):
     witness.settled(passes_users=True)
     bob = cli.run("user", "add", "bob_of_dids")
     while (told := witness.of_user())["did"] != f"did:sluice:{bob}" or told["kind"] != "account":
-        pass  # what happened before the client comes has passed
+        pass  # what happened before the client connects has passed
     client = Client(gateway, f"wantedDids=did:sluice:{bob}", scope="stream:filter")
     client.settled()
     cli.run("user", "add", "nobody_of_dids")
@@ -224,7 +225,7 @@ def test_options_take_the_place_of_those_before(gateway, publish):
     witness.settled()
 
     def pass_by(event):
-        """It has been there before anything is said: the worker is the same."""
+        """It has passed before any message is sent: the worker is the same."""
         publish(event)
         assert witness.event()["commit"]["rkey"] == event["post"]["id"]
     pass_by(events.post(114677036875776, "nobody said hello"))
@@ -291,7 +292,7 @@ def test_who_is_cut_off_again_and_again_misses_nothing_and_gets_nothing_twice(se
     for thread in threads:
         thread.join()
     assert sorted(got) == sorted(sum(posted, []))
-    client.settled(passes_users=True)  # nothing comes behind that
+    client.settled(passes_users=True)  # nothing follows
 
 
 @pytest.mark.usefixtures("ada")
@@ -344,7 +345,7 @@ def test_what_is_wrong_is_said_in_words(gateway, query, status, text):
 
 
 def test_a_client_that_decompresses_is_told(gateway):
-    """That of Go says so in a header, unless it is told otherwise."""
+    """The Go client requests it in a header by default."""
     answer = upgrade(gateway.port, "/subscribe", {**gateway.bearer(), "Socket-Encoding": "zstd"})[1]
     assert answer.status == 400 and answer.body.startswith(b"compress: ")
 

@@ -1,4 +1,4 @@
-"""Mastodon's streaming API over Server-Sent Events: bytes that clients need, and Mastodon.py, unmodified."""
+"""Mastodon's streaming API over Server-Sent Events: the bytes that clients need, and the unmodified Mastodon.py."""
 
 import json
 import queue
@@ -34,7 +34,7 @@ class Blocks:
         return text
 
     def event(self):
-        """The next one: name, data, id; keep-alives pass."""
+        """Returns the next one: name, data, id; skips keep-alives."""
         lines = self.until(b"\n\n").decode().split("\n")[:-2]
         fields = dict(line.split(": ", 1) for line in lines if not line.startswith(":"))
         assert {"event", "data"} <= set(fields) and "\r" not in "".join(lines)
@@ -98,7 +98,7 @@ def test_a_tag_that_no_post_has_is_silent(gateway, publish, tag):
 
 
 def test_a_refusal_does_not_speak_of_the_filter(gateway):
-    """An arrow counts as part of a hashtag to us, but filters find no word in it."""
+    """An arrow counts as part of a hashtag for Mastodon, but filters find no word in it."""
     with gateway.connect() as connection:
         answer = connection.request("GET", "/api/v1/streaming/hashtag?tag=%E2%86%92", gateway.bearer())
         assert (answer.status, answer.json) == (400, {"error": "tag is not a hashtag"})

@@ -19,7 +19,7 @@ def gateway(module_servers, redis):
 
 
 class Client:
-    """As masto.js: the token is the subprotocol. Whoever wants it elsewhere gives `headers` and `target`."""
+    """Like masto.js: the token is the subprotocol. To send it otherwise, give `headers` and `target`."""
 
     def __init__(self, gateway, target=STREAMING, headers=None, **token):
         self.jwt = gateway.token(**token)
@@ -38,7 +38,7 @@ class Client:
         return message and message.json
 
     def event(self):
-        """The stream, the event's name, and its payload as it is."""
+        """Returns the stream, the event's name, and its unchanged payload."""
         message = self.next()
         assert set(message) == {"stream", "event", "payload"} and isinstance(message["payload"], str)
         return message["stream"], message["event"], message["payload"]
@@ -49,7 +49,7 @@ class Client:
         return stream, json.loads(payload)
 
     def settled(self):
-        """What was said has been heeded: it is answered in order."""
+        """Waits until the server has processed what was sent: it answers in order."""
         self.subscribe("none such")
         assert self.next() == {"error": "Unknown stream type", "status": 400}
 
@@ -101,7 +101,7 @@ def test_what_is_refused_is_told_and_the_rest_goes_on(gateway, publish):
         client.socket.send_frame(TEXT, text)
     client.subscribe(["hashtag"], tag="\u2192")
     assert client.next() == {"error": "tag is not a hashtag", "status": 400}
-    for tag in ("!", "x" * 60, "x" * 100000):  # which no post has: all of them are one silent stream
+    for tag in ("!", "x" * 60, "x" * 100000):  # which no post can have: together they are one silent stream
         client.subscribe("hashtag", tag=tag)
     for n in range(15):
         client.subscribe("hashtag", tag=f"tea{n}")
@@ -115,7 +115,7 @@ def test_what_is_refused_is_told_and_the_rest_goes_on(gateway, publish):
 
 
 def test_a_client_may_have_all_that_there_are(gateway, publish):
-    """Also those that bring nothing here: an error would end all of them in masto.js."""
+    """Including those that deliver nothing here: an error would end all of them in masto.js."""
     client = Client(gateway)
     names = ["user", "user:notification", "public", "public:local", "public:remote", "public:media", "public:local:media",
              "public:remote:media", "direct", "hashtag", "hashtag:local"]
@@ -188,7 +188,7 @@ def test_a_server_that_drains_is_left(servers, redis):
 
 
 def test_who_is_too_slow_in_one_stream_is_told_by_the_close(servers, cli_for):
-    """Nothing says that one of the streams has ended, so all do."""
+    """A single stream cannot be reported as ended, so all end."""
     redis = servers.redis(shards=1)
     cli = cli_for(redis)
     gateway = servers.gateway(redis, "--dialects", "mastodon", "--max-owed-bytes", 65536, "--max-lag", "1s")

@@ -1,4 +1,4 @@
-"""Refusals of a dialect's paths are in its words, also those that are made before the request is whole."""
+"""Refusals of a dialect's paths are in its format, even if they are made before the request is complete."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def gateway(module_servers, redis):
 
 
 def answer(gateway, path, headers, body=b"", method="POST"):
-    """To what is sent, which may be less than the request."""
+    """Returns the answer to what is sent, which may be an incomplete request."""
     with gateway.connect() as connection:
         connection.send(form_bytes(method, path, {**gateway.bearer(), **headers}) + body)
         response = connection.read_response()

@@ -163,7 +163,7 @@ def test_a_bad_token_is_401_in_plain_text(gateway):
         assert answer.status == 401 and answer.headers["content-type"].startswith("text/plain")
 
 
-# Twitter's own examples: what finds a phrase, and what does not.
+# Twitter's own examples: what matches a phrase, and what does not.
 TRACK = {
     "Twitter": (["TWITTER", '"Twitter"', "twitter.", "#twitter", "@twitter", "http://twitter.com"],
                 ["TwitterTracker", "#newtwitter"]),
@@ -191,7 +191,7 @@ def test_track_finds_what_twitter_found(gateway, publish):
 
 
 def found(gateway, publish, parameters, posts):
-    """The texts of those that match, before one that always does."""
+    """Returns the texts that match, before one that always does."""
     with gateway.stream(f"{FILTER}?{parameters},endoftest") as stream:
         for event in [*posts, events.post(next(numbers), "endoftest", user="4299", lang="en")]:
             publish(event)
@@ -321,7 +321,7 @@ def test_who_connects_too_often_is_told_when_to_come_back(module_servers, redis)
 @pytest.mark.parametrize("more, headers, status", [
     ((), {}, 403), ((), {"X-Forwarded-Proto": "https"}, 200), (("--plain-oauth",), {}, 200)])
 def test_oauth_from_elsewhere_needs_tls(module_servers, redis, more, headers, status):
-    """From elsewhere: a proxy says so, which is trusted."""
+    """From elsewhere according to a trusted proxy."""
     gateway = module_servers.gateway(redis, "--dialects", "twitter1", "--trusted-proxies", "127.0.0.1", *more)
     sent = {"X-Forwarded-For": "192.0.2.7", **headers}
 
@@ -338,7 +338,7 @@ def test_oauth_from_elsewhere_needs_tls(module_servers, redis, more, headers, st
 def test_count_begins_with_what_has_passed(gateway, cli, ada):
     with gateway.stream(f"{FILTER}?track=counted") as stream:
         ids = [int(cli.run("post", "--user", ada, f"counted {i}")) for i in range(5)]
-        assert [stream.next().json["id"] for _ in ids] == ids  # has been heard
+        assert [stream.next().json["id"] for _ in ids] == ids  # they have been received
     with gateway.stream(f"{FILTER}?track=counted&count=3") as stream:
         assert [stream.next().json["id"] for _ in range(3)] == ids[2:]
         ids.append(int(cli.run("post", "--user", ada, "counted live")))
@@ -367,7 +367,7 @@ def test_without_the_setting_there_are_no_such_paths(module_servers, redis):
 
 
 def wait_for(received, publish, text="tea for clients"):
-    """A client says nothing when it is connected: posts until it has one."""
+    """A client does not report when it is connected: posts until it has received one."""
     def one():
         publish(events.post(114677036875900, text))
         try:

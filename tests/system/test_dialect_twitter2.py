@@ -1,4 +1,4 @@
-"""X's API, version 2: what its clients send to its streams, and what they must get; one of them, unmodified."""
+"""X's API, version 2: what clients send to its streams, and what they must get; one of them, unmodified."""
 
 import datetime
 import json
@@ -35,7 +35,7 @@ def is_sampled(number, percent=1):
 
 
 def sampled(number, percent=1):
-    """The first id from `number` on that everybody's sample has."""
+    """The first id from `number` on that is in everybody's sample."""
     return next(one for one in range(number, number + 100000) if is_sampled(one, percent))
 
 
@@ -100,7 +100,7 @@ def partition_of(number, parts=20):
 
 
 def all_of(number, query=""):
-    """The firehose that has the post of this id."""
+    """A firehose that has delivered the post with this id."""
     return f"{FIREHOSE}?partition={partition_of(number)}&{query}"
 
 
@@ -134,7 +134,7 @@ def test_every_field(gateway, publish):
     assert tweet["public_metrics"]["like_count"] == 0
     assert [(one["type"], one["id"]) for one in tweet["referenced_tweets"]] == [
         ("replied_to", "114677036740608"), ("quoted", "114677036740609")]
-    assert "conversation_id" not in tweet  # of a reply nobody knows it
+    assert "conversation_id" not in tweet  # for a reply it is unknown
     entities = tweet["entities"]
     marked = {kind: [text[one["start"]:one["end"]] for one in found] for kind, found in entities.items()}
     assert marked == {"hashtags": ["#Kräuter"], "urls": ["http://a.example/b?c"], "mentions": ["@bob", "@eve"],
@@ -153,7 +153,7 @@ def test_every_expansion(gateway, publish):
         message = stream.next().json
     tweet, includes = message["data"], message["includes"]
     assert set(tweet) == {"id", "text", "edit_history_tweet_ids", "author_id", "entities", "geo", "in_reply_to_user_id",
-                          "referenced_tweets", "attachments"}  # each expansion brings what names it
+                          "referenced_tweets", "attachments"}  # each expansion adds the members that refer to it
     users = {user["username"]: user for user in includes["users"]}
     assert list(users) == ["ada", "eve", "who"]
     assert users["ada"] == {"id": "42", "name": "Ada", "username": "ada", "verified": False}
@@ -346,7 +346,7 @@ def test_without_the_setting_there_are_no_such_paths(module_servers, redis):
 
 
 def wait_for(received, publish, number):
-    """A client says nothing when it is connected: posts until it has one."""
+    """A client does not report when it is connected: posts until it has received one."""
     def one():
         publish(rich(number))
         try:
@@ -362,7 +362,7 @@ def test_tweepy(gateway, publish):
     received, errors = queue.Queue(), queue.Queue()
 
     class Here(requests.adapters.HTTPAdapter):
-        """The place of the API: the rest is unmodified."""
+        """Connects to the server instead of X's API; the rest is unmodified."""
         def send(self, request, **arguments):
             request.url = request.url.replace("https://api.twitter.com", f"http://127.0.0.1:{gateway.port}")
             return super().send(request, **arguments)

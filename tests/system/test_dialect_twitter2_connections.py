@@ -1,4 +1,4 @@
-"""One's own connections, listed and ended as X's API 2 does it."""
+"""A user's own connections, listed and ended as in X's API 2."""
 
 import json
 import re
@@ -14,7 +14,7 @@ EVERYTHING = "stream:sample stream:firehose stream:filter read write"
 
 @pytest.fixture(scope="module")
 def gateways(module_servers, redis):
-    """Two, which hear each other."""
+    """Two gateways that exchange messages."""
     pair = [module_servers.gateway(redis, "--dialects", "twitter2") for _ in range(2)]
     streams = opened(pair, "first", SAMPLE, SAMPLE)
     for gateway in pair:

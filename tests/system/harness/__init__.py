@@ -1,5 +1,5 @@
-"""What the system tests are made of: real servers, independent clients, plain recomputation.
+"""What the system tests consist of: real servers, independent clients, and a second computation of the results.
 
-Nothing here imports Sluice's own code: the gateway is spoken to as its users speak to it, and what
-it should answer is computed a second time, slowly and plainly.
+Nothing here imports Sluice's own code: the tests talk to the gateway like users do, and compute what it should answer
+in a slow and simple way.
 """

@@ -9,7 +9,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 class Api:
-    """Asks `gateway` as the subject `sub` (a user's id, None: a token without one)."""
+    """Sends requests to `gateway` as the subject `sub` (a user's id; None: a token without one)."""
 
     def __init__(self, gateway, sub=None, scope="read write", **claims):
         self.gateway, self.sub, self.scope, self.claims = gateway, sub, scope, claims
@@ -22,7 +22,7 @@ class Api:
                 **(headers or {})}
 
     def request_bytes(self, method, path, body=None, headers=None):
-        """`body` is an object to be sent as JSON, or bytes."""
+        """`body` is an object that is sent as JSON, or bytes."""
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
         return form_bytes(method, path, self.headers(body, headers), body)
@@ -43,7 +43,7 @@ class Api:
         return response
 
     def request(self, method, path, body=None, headers=None):
-        """A write's time is over when it returns."""
+        """After a write, it returns in a later millisecond."""
         self.send(method, path, body, headers)
         response = self.read(method)
         if method != "GET":
@@ -51,13 +51,13 @@ class Api:
         return response
 
     def expect(self, status, method, path, body=None, headers=None):
-        """The answer's JSON (None: it has none), which must have this status."""
+        """Returns the answer's JSON (None: it has none); the status must be this one."""
         response = self.request(method, path, body, headers)
         assert response.status == status, response
         return response.json if response.body else None
 
     def refused(self, status, code, method, path, body=None, headers=None):
-        """The error of an answer that must be this refusal."""
+        """Returns the error of an answer, which must be this refusal."""
         response = self.request(method, path, body, headers)
         assert response.status == status and response.error["code"] == code, response
         return response.error
@@ -66,7 +66,7 @@ class Api:
         return self.expect(200, "GET", path)
 
     def post(self, text, **members):
-        """Posts, and returns the post."""
+        """Creates a post, and returns it."""
         return self.expect(201, "POST", "/v1/posts", {"text": text, **members})
 
     def close(self):
@@ -76,7 +76,7 @@ class Api:
 
 
 class Site:
-    """Makes users on `gateway`."""
+    """Creates users on `gateway`."""
 
     def __init__(self, gateway):
         self.gateway = gateway
@@ -84,7 +84,7 @@ class Site:
         self.users = []
 
     def user(self, login, name=None):
-        """A new user's Api; its `sub` is the id."""
+        """Returns the Api of a new user; its `sub` is the id."""
         body = {"login": login, **({"name": name} if name else {})}
         user = Api(self.gateway, self.admin.expect(201, "POST", "/v1/users", body)["id"])
         self.users.append(user)

@@ -1,4 +1,4 @@
-"""docs/asyncapi.yaml as a judge: which of its messages is this?"""
+"""Validates messages against docs/asyncapi.yaml: which of its messages is this?"""
 
 import pathlib
 
@@ -23,14 +23,14 @@ class Description:
                                           format_checker=jsonschema.FormatChecker())
 
     def said_by_clients(self, channel):
-        """The names of those that the server receives."""
+        """The names of the messages that the server receives."""
         prefix = f"#/channels/{channel}/messages/"
         return {message["$ref"].removeprefix(prefix)
                 for operation in self.document["operations"].values()
                 if operation["action"] == "receive" for message in operation["messages"]}
 
     def message(self, channel, value, by_client=False):
-        """The one message of the channel that `value` is."""
+        """Returns the one message of the channel that matches `value`."""
         messages = self.document["channels"][channel]["messages"]
         client = self.said_by_clients(channel)
         found = [name for name, message in messages.items() if (name in client) == by_client

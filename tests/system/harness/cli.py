@@ -15,8 +15,8 @@ class Cli:
     """The `sluice` program."""
 
     def __init__(self, redis=None, prefix=(), build=None):
-        """`prefix`: the words of a command that runs it, in a namespace of its own, say. `build`: the build
-        folder of another tree."""
+        """`prefix`: words before the command, for example to run it in a namespace. `build`: the build folder of
+        another tree."""
         self.environment = programs.environment(**({"SLUICE_REDIS": redis.url} if redis else {}))
         self.prefix = list(prefix)
         self.build = build
@@ -26,7 +26,7 @@ class Cli:
         return Program(programs.sluice(self.build), *arguments, env=self.environment, **more)
 
     def run(self, *arguments, status=0, given=""):
-        """Runs it to its end, checks the exit status, returns what it printed. `given`: its standard input."""
+        """Runs it to its end, checks the exit status, and returns what it printed. `given`: its standard input."""
         self.done = done = subprocess.run(
             [*self.prefix, programs.sluice(self.build), *map(_as_argument, arguments)], env=self.environment, timeout=120,
             input=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -1,4 +1,4 @@
-"""A storm over a Redis Cluster: nodes die, hang, change places, come and go; shards move; the map is wrong."""
+"""A storm over a Redis Cluster: nodes die, hang, change roles, are added and removed; shards move; the map is wrong."""
 
 import os
 import signal
@@ -19,13 +19,13 @@ from .storm import Storm
 from .waiting import eventually
 from .wall_clock import WallClock
 
-BURST = 1500  # events: more than the intake process keeps
+BURST = 1500  # events: more than the broadcast holds
 PROBE_EVERY_S = 0.02
 
 
 class Probes:
-    """Users of several shards who post through the API all the time, and a stream of their posts: how long was
-    nothing written, and how long came nothing? `users`: id by shard."""
+    """Users of several shards who post through the API all the time, and a stream of their posts: for how long was
+    nothing written, and for how long did nothing arrive? `users`: id by shard."""
 
     def __init__(self, storm, users):
         self.storm, self.users = storm, users
@@ -53,8 +53,8 @@ class Probes:
             thread.join(60)
 
     def pauses(self, shards, began):
-        """(seconds without an acknowledged post, seconds without an event), the longest since then in any of
-        these shards; None: of no shard."""
+        """Returns the longest (time without an acknowledged post, time without an event) since `began` in any of these
+        shards, in seconds; None: there is no shard."""
         if not shards:
             return None
         return tuple(max(_longest(times[shard], began) for shard in shards)
@@ -69,7 +69,7 @@ def _longest(times, began):
 
 
 class Watcher(Client):
-    """A client that notes when events have come, by their shard."""
+    """A client that records when events have arrived, by shard."""
 
     def __init__(self, storm, kind):
         self.came = {shard: [] for shard in range(storm.shards)}
@@ -81,17 +81,17 @@ class Watcher(Client):
 
 
 class ClusterStorm(Storm):
-    """Three masters and three replicas. The nodes that are named to sluiced stand behind proxies."""
+    """Three masters and three replicas. The nodes that sluiced's URL names are behind proxies."""
 
     least_workers = 2  # so that there is an intake process
 
     def __init__(self, servers, seed, shards=64, node_timeout_ms=2000, workers=2, options=(), settings=(),
                  is_impatient=False):
-        """`settings`: more words for the command lines of the nodes. `is_impatient`: who is dead is replaced by
-        order, so that the node timeout may be as long as nobody is silent who only is slow."""
+        """`settings`: further options for the nodes. `is_impatient`: dead nodes are replaced by order, so the node
+        timeout can be long enough that a slow node is not considered dead."""
         self.node_timeout_ms, self.settings, self.is_impatient = node_timeout_ms, settings, is_impatient
         self.added, self.impostors = [], 0
-        self.struck = None  # shards that the fault is about; None: all
+        self.struck = None  # shards that the fault affects; None: all
         self.began = 0
         options = ["--run-tasks", "on", "--max-event-bytes", 4096, *options]
         super().__init__(servers, seed, workers=workers, options=options, shards=shards)
@@ -141,8 +141,7 @@ class ClusterStorm(Storm):
         super().inflict(fault, pause)
 
     def pauses(self):
-        """Since the last fault began: (those of the shards that it is about, those of the others), as
-        Probes.pauses() has them."""
+        """Since the last fault began: (those of the affected shards, those of the others), as from Probes.pauses()."""
         shards = set(self.probes.users)
         struck = shards if self.struck is None else shards & self.struck
         return self.probes.pauses(struck, self.began), self.probes.pauses(shards - struck, self.began)
@@ -151,17 +150,17 @@ class ClusterStorm(Storm):
         self.cluster.wait_whole()
 
     def _masters(self):
-        """Those for whom there is a replica."""
+        """Those that have a replica."""
         return [node for node in self.cluster.nodes if self.cluster.has_replica(node)]
 
     def _victim(self, spared=()):
-        """(a master, its replica)"""
+        """Returns (a master, its replica)."""
         node = self.rng.choice([node for node in self._masters() if node not in spared])
         self.struck = self.cluster.shards_of(node)
         return node, self.cluster.replica_of(node)
 
     def _busy_shard(self):
-        """One that somebody posts in, of a master that has a replica."""
+        """A shard with posts, of a master that has a replica."""
         masters = self._masters()
         shards = {shard_of(user) for user in (*self.people.values(), *self.probes.users.values())}
         shard = self.rng.choice(sorted(shard for shard in shards if self.cluster.owner(shard) in masters))
@@ -178,7 +177,7 @@ class ClusterStorm(Storm):
         eventually(lambda: replica.master_port() is None, "the replica was promoted", 60)
 
     def kill_master(self, pause):
-        """For so long that the replica is promoted; then it is back, and is made a replica."""
+        """Long enough that the replica is promoted; then the master is back, and becomes a replica."""
         node, replica = self._victim()
         node.stop(signal.SIGKILL)
         self._await_promotion(replica)
@@ -186,7 +185,7 @@ class ClusterStorm(Storm):
         node.start()
 
     def stop_master(self, pause):
-        """It takes some calls more, and publishes, until it has heard that it is none any more."""
+        """It accepts and publishes further calls until it learns that it is no longer a master."""
         node, replica = self._victim()
         os.kill(node.process.pid, signal.SIGSTOP)
         self._await_promotion(replica)
@@ -239,14 +238,14 @@ class ClusterStorm(Storm):
         self.cluster.move(shard, self._another_master(self.cluster.owner(shard)), at_once=self.rng.choice([20, 100]))
 
     def interrupted_move(self, pause):
-        """Whoever moved it was killed; somebody else mends it later."""
+        """The program that moved the shard was killed; another one completes the move later."""
         shard = self._busy_shard()
         self.cluster.begin_move(shard, self._another_master(self.cluster.owner(shard)), keys=3)
         pause(self.rng.uniform(0, 2))
         self.cluster.fix()
 
     def all_seeds_gone(self, pause):
-        """While a replica is promoted, and all that knew it has to be found again."""
+        """While a replica is promoted, and nodes must be found without any of the known ones."""
         for seed in self.seeds:
             seed.cut()
         _, replica = self._victim()
@@ -273,8 +272,8 @@ class ClusterStorm(Storm):
             self.cluster.promote(latter)
 
     def wrong_database(self, pause):
-        """At the address of a node that was a master just before; none that a URL names, which whoever starts
-        would have to believe."""
+        """At the address of a node that was a master just before; not of a node named in a URL, which a starting
+        program would have to trust."""
         node, replica = self._victim(spared=self.cluster.nodes[:2])
         self.cluster.promote(replica)
         eventually(lambda: node.master_port() == replica.port, "it has heard of that")
@@ -289,7 +288,7 @@ class ClusterStorm(Storm):
         node.start()
 
     def _start_impostor(self, port):
-        """A cluster of its own, with a database and somebody who has posted."""
+        """Starts a separate cluster, with a database and a user who has posted."""
         self.impostors += 1
         impostor = ClusterNode(self.servers.folder / f"impostor{self.impostors}", port=port).start()
         impostor.ask("ADDSLOTSRANGE", 0, SLOTS - 1)
@@ -303,14 +302,14 @@ class ClusterStorm(Storm):
         return impostor
 
     def bus_cut(self, pause):
-        """The links of a node to the others break as soon as they are made."""
+        """The links of a node to the others are closed as soon as they are opened."""
         node, _ = self._victim()
         for _ in range(self.node_timeout_ms // 50):
             node.cut_links()
             pause(0.05)
 
     def slow_clock(self, pause):
-        """A fifth of a second behind; a replica whose clock it is becomes a master."""
+        """A replica whose clock is a fifth of a second behind becomes a master."""
         number = self.rng.randrange(len(self.clocks))
         node = self.cluster.nodes[number]
         self.clocks[number].set(-0.2)
@@ -329,7 +328,7 @@ class ClusterStorm(Storm):
         os.kill(self._intake(), signal.SIGKILL)
 
     def overrun_ring(self, _):
-        """A worker stands still while more is published than the intake process keeps for it."""
+        """A worker is stopped while more is published than the broadcast holds for it."""
         posts = Posts(self.rng)
         burst = "\n".join(posts.line() for _ in range(BURST))
         with processes.stopped([self.rng.choice(self.gateway.workers())]):
@@ -345,12 +344,12 @@ class ClusterStorm(Storm):
         self.cluster.wait_whole()
         self._follow_up()
 
-    # The count
+    # Counting
 
     def settle(self, seconds=60):
         self.probes.stop()
         super().settle(seconds)
 
     def lost(self):
-        """Posts that were acknowledged and are in no log: what asynchronous replication has lost."""
+        """Posts that were acknowledged but are in no log: lost by asynchronous replication."""
         return len(self.probes.acknowledged - self.in_log)

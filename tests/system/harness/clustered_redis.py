@@ -1,5 +1,5 @@
-"""A Redis Cluster behind the face of a RedisServer: what a test asks of Redis, each node is asked that has to do
-with it. SLUICE_TEST_REDIS=cluster: what servers.redis() returns."""
+"""A Redis Cluster with the interface of a RedisServer: each command goes to the nodes that it concerns. This is what
+servers.redis() returns with SLUICE_TEST_REDIS=cluster."""
 
 import contextlib
 import re
@@ -16,7 +16,8 @@ _KEY = re.compile(r"sluice:{(\d+)}:")
 
 
 def _merged(answers):
-    """One answer of all masters': lists in a row, the numbers of reports summed up, of all else the first."""
+    """Merges the answers of all masters: lists are concatenated, numbers in reports added, of all else the first
+    counts."""
     first = answers[0]
     if isinstance(first, list):
         return sum(answers, [])
@@ -29,8 +30,8 @@ def _merged(answers):
 
 
 class ClusterClient:
-    """A redis.Redis for all masters: a command goes to the node that has the shard of its keys; one without keys
-    to all of them. Settings and users are those of the replicas, too."""
+    """A redis.Redis for all masters: a command goes to the node that has the shard of its keys, one without keys to all
+    of them. Settings and users are also set on replicas."""
 
     def __init__(self, cluster):
         self._cluster = cluster
@@ -63,12 +64,12 @@ class ClusterClient:
         return lambda *arguments, **more: self._call(name, arguments, more)
 
     def pipeline(self, transaction=False):
-        assert not transaction  # of one shard: ClusteredRedis.master_of()
+        assert not transaction  # only for one shard, through ClusteredRedis.master_of()
         return _Pipeline(self)
 
 
 class _Pipeline:
-    """One of each node that is needed. execute() returns the answers in the order of the commands."""
+    """A pipeline for each node that is needed. execute() returns the answers in the order of the commands."""
 
     def __init__(self, client):
         self._client, self._pipes, self._order = client, {}, []
@@ -90,7 +91,7 @@ class _Pipeline:
 
 
 class Clusters:
-    """Clusters that other tests have used, in a state as if nobody had: a cluster takes seconds to start."""
+    """Clusters that earlier tests have used, reset to their initial state: starting a cluster takes seconds."""
 
     def __init__(self, folder):
         self.folder, self.free, self.count = folder, [], 0
@@ -104,7 +105,7 @@ class Clusters:
         return cluster
 
     def give_back(self, cluster):
-        """One that somebody has changed otherwise than by writing to it is ended."""
+        """A cluster that was changed other than by writing to it is ended."""
         if self._state(cluster) != cluster.first_state:
             cluster.stop()
             return
@@ -129,8 +130,8 @@ class Clusters:
 
 
 class ClusteredRedis(Database):
-    """A database on a cluster that stays what it is meanwhile: one of `clusters`, or with `more` (for each
-    ClusterNode) one of its own."""
+    """A database in a cluster that does not change: one of `clusters`, or with `more` (options of each ClusterNode) a
+    separate one."""
 
     is_clustered, publish_command = True, "SPUBLISH"
 
@@ -154,7 +155,7 @@ class ClusteredRedis(Database):
         self.cluster.stop(how)
 
     def end(self):
-        """The test is over."""
+        """Called at the end of the test."""
         if self.clusters:
             self.clusters.give_back(self.cluster)
         else:
@@ -178,12 +179,12 @@ class ClusteredRedis(Database):
         return [node.process.pid for node in self.cluster.nodes]
 
     def url_over_tcp(self, login=""):
-        """`login`: USER:PASSWORD@, for whom else than everybody."""
+        """`login`: USER:PASSWORD@, for another user than the default one."""
         return self.url.replace("://", f"://{login}")
 
     @property
     def folders(self):
-        """Where the masters keep their files."""
+        """The folders with the masters' files."""
         return [node.folder for node in self.cluster.owners()]
 
     @contextlib.contextmanager

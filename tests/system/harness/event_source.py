@@ -1,5 +1,5 @@
-"""What a browser's EventSource does, as the HTML standard has it: it comes back by itself when its stream ends or breaks, with
-the id of the last event; and at an answer that is not 200 with text/event-stream it gives up for good."""
+"""Behaves like a browser's EventSource according to the HTML standard: it reconnects when its stream ends or breaks,
+with the id of the last event; and after an answer other than 200 with text/event-stream it gives up for good."""
 
 import contextlib
 import json
@@ -8,7 +8,7 @@ import threading
 from .http import HttpConnection, form_bytes
 from .waiting import Deadline, DeadlinePassed, eventually
 
-LONGEST_PAUSE_S = 0.3  # whatever the server asks for: tests do not wait
+LONGEST_PAUSE_S = 0.3  # even if the server asks for more: tests do not wait
 
 
 class EventSource:
@@ -16,12 +16,12 @@ class EventSource:
         self.port, self.target, self.token, self.tls = port, target, token, tls
         self.texts = []  # of posts
         self.tries = 0
-        self.gave_up = None  # the answer at which it did
+        self.gave_up = None  # the answer after which it gave up
         self.last_id = None
         self._pause_s = LONGEST_PAUSE_S
         self._connection = None
         self._closing = threading.Event()
-        self._trying = threading.Lock()  # as long as a try takes
+        self._trying = threading.Lock()  # locked during an attempt
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self):
@@ -34,14 +34,14 @@ class EventSource:
         assert not self._thread.is_alive()
 
     def wait_texts(self, texts):
-        """Those of all posts so far are these, and it lives."""
+        """Waits until the texts of all posts so far are these; it must not have given up."""
         eventually(lambda: self.gave_up or len(self.texts) >= len(texts), f"{texts}, after {self.texts}")
         assert not self.gave_up, f"it gave up at {self.gave_up}"
         assert self.texts == texts
 
     @contextlib.contextmanager
     def holding(self):
-        """It does not come back as long; a try that is under way has ended."""
+        """Prevents reconnecting; an attempt in progress has ended."""
         with self._trying:
             yield
 
@@ -53,7 +53,7 @@ class EventSource:
                     with HttpConnection(self.port, tls=self.tls) as connection:
                         self._read(connection)
                 except (ConnectionError, OSError):
-                    pass  # a network error: it comes back
+                    pass  # a network error: it reconnects
             self._closing.wait(self._pause_s)
 
     def _read(self, connection):
@@ -73,7 +73,7 @@ class EventSource:
                 self._take(event.decode())
 
     def _more(self, connection, response):
-        """What has come of the body; None: it has ended."""
+        """Returns what has arrived of the body; None: it has ended."""
         is_chunked = response.headers.get("transfer-encoding") == "chunked"
         left = 0 if is_chunked else getattr(response, "left", int(response.headers["content-length"]))
         while (is_chunked or left) and not connection.buffer and not (connection.is_tls and connection.socket.pending()):

@@ -6,7 +6,7 @@ from .redis_server import shard_of
 
 
 def post(number, text, user="1", login=None, **members):
-    """A post event; more members go into the post."""
+    """A post event; further members go into the post."""
     inner = {"id": str(number), "user": {"id": str(user), "login": login or f"u{user}"},
              "text": text}
     inner.update(members)
@@ -24,8 +24,8 @@ def follow(number, user, target, kind="follow"):
 
 
 def by_shard(ids):
-    """Ids of events, each shard's in the order that they have; that is all the order that is promised.
-    With one shard they stay as they are."""
+    """Returns the ids of events by shard, each shard's in their order; no other order is guaranteed. With one shard
+    they are unchanged."""
     return sorted(ids, key=shard_of)
 
 

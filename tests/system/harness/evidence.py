@@ -1,4 +1,4 @@
-"""What is left of a storm, for whoever wants to know why."""
+"""Stores what happened in a storm, for debugging."""
 
 import pathlib
 import shutil
@@ -13,7 +13,7 @@ def _clock(seconds):
 
 
 def _event(event_id):
-    """With its time and its shard."""
+    """An event id with its time and shard."""
     return f"{event_id} ({_clock((event_id // 4096 + Outsider.EPOCH_MS) / 1000)}, shard {shard_of(event_id)})"
 
 
@@ -24,8 +24,8 @@ def _show(part):
 
 
 def keep(storm, folder):
-    """Into a new folder: the logs of all servers, the faults, and of each client what went wrong and all that it has
-    received, in times of UTC."""
+    """Writes to a new folder: the logs of all servers, the faults, and of each client what went wrong and all that it
+    has received, with times in UTC."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True)
     for log in [*storm.servers.folder.glob("**/stderr"), *storm.servers.folder.glob("**/redis.log")]:

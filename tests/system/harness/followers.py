@@ -1,5 +1,5 @@
-"""Clients in a storm: they follow a stream, come, go and stall, and keep what they have received over
-all their connections. At the end that is compared with the log."""
+"""Clients in a storm: they follow a stream, connect, disconnect and stall, and record what they receive over all their
+connections. In the end that is compared with the log."""
 
 import collections
 import json
@@ -18,37 +18,37 @@ from .streams import CONTROL, Refused
 from .waiting import Deadline, DeadlinePassed
 from .websocket import TEXT
 
-# Each compressed, too; where there are few clients, some are and some are not.
+# Each of them also compressed; where there are few clients, only some are.
 TRANSPORTS = ["ndjson", "raw-websocket+deflate", "sse+gzip", "delimited", "ndjson+zstd", "raw-websocket", "sse",
               "delimited+gzip", "ndjson+gzip", "sse+zstd", "ndjson+dictionary", "raw-websocket+dictionary"]
 WITHOUT_DICTIONARY = [transport for transport in TRANSPORTS if "dictionary" not in transport]
 
 
 class Gap(collections.namedtuple("Gap", "start end reason shard")):
-    """As it was told; `shard` None: the database has one."""
+    """As received; `shard` None: the database has one."""
 
     def covers(self, event_id):
         return self.start < event_id <= self.end and self.shard in (None, shard_of(event_id))
 
 
 def id_of(cursor):
-    """What a cursor of either form has of all shards but those that are behind."""
+    """Returns the part of a cursor of either form that applies to all shards that are not behind."""
     return int(str(cursor).split("~")[0])
 
 
 class Kind:
-    """A stream that clients ask for, and which events of the log they should get."""
+    """A stream that clients request, and which events of the log they should get."""
 
     def __init__(self, name, target, matches, transports=TRANSPORTS, token=None, subscribes=(), tail=(), rules=(),
                  is_slow=False, fields=("full", "full", "full", "short", "ids", "text,user.login")):
         self.name, self.target, self.matches, self.transports = name, target, matches, transports
         self.token, self.subscribes = token or {}, subscribes
-        self.rules = rules  # what each of them wants: (name, test)
+        self.rules = rules  # what each of them matches: (name, test)
         self.is_slow = is_slow  # its clients stall for long, with small buffers, and do not leave before that
-        self.tail = tail  # what `sluice tail` calls it; empty: nothing
-        self.fields = fields  # which members clients ask for, others each time; empty: nothing
+        self.tail = tail  # its name in `sluice tail`; empty: none
+        self.fields = fields  # which members clients request, other ones each time; empty: all
         self.is_sampled = "on_slow=sample" in target  # while it is slow
-        self.counts = "/counts" in target  # it is told how many they are
+        self.counts = "/counts" in target  # it receives counts
         self.rises = "/trends" in target  # or which tags rise
         self.rate = int((re.findall(r"max_rate=(\d+)", target) or [0])[0])  # posts a second; 0: all
         self.pick = picks.PICKS[(re.findall(r"pick=(\w+)", target) or ["even"])[0]]
@@ -122,33 +122,33 @@ def kinds_of_streams(people):
 
 
 def _disorder(ids):
-    """How often an event comes behind a later one of its shard."""
+    """How often an event comes after a later one of its shard."""
     ordered = events.by_shard(ids)
     return sum(b < a and shard_of(a) == shard_of(b) for a, b in zip(ordered, ordered[1:]))
 
 
 class Follower:
-    """Somebody who keeps what comes."""
+    """Records what arrives."""
 
     def __init__(self, storm, kind, transport, is_calm):
         self.storm, self.kind, self.transport, self.is_calm = storm, kind, transport, is_calm
         self.is_sse = transport.startswith("sse")
-        self.claims = {"sub": f"client{len(storm.clients)}", **kind.token}  # a subject has so many streams
+        self.claims = {"sub": f"client{len(storm.clients)}", **kind.token}  # the number of streams per subject is limited
         self.ids, self.gaps, self.faults = [], [], []
         self.seen = set()  # ids, too
-        self.late = set()  # those that said that they came late
-        self.rules = []  # (id, what the event says of the rules of its connection)
-        self.story = []  # (when, what): ids, cursors and gaps as they came, None for each connection
+        self.late = set()  # those that were marked as late
+        self.rules = []  # (id, the names of the matching rules in the event)
+        self.story = []  # (time, what): ids, cursors and gaps as received, None for each connection
         self.connections = self.stalls = 0
 
     def has(self, event_id):
-        """Whether this event has come, or it was said that it never will."""
+        """Whether this event has arrived, or was reported as missing."""
         return event_id in self.seen or (self.storm.shards == 1 and self.ids and self.ids[-1] >= event_id) or \
             any(gap.covers(event_id) for gap in self.gaps)
 
     def untold(self, in_log):
-        """The events that Redis has lost and that were followed by others of their shard on the same connection,
-        without a gap of that reason between them. (Who has left cannot be told.)"""
+        """Returns the events that Redis has lost and that were followed by others of their shard on the same
+        connection, without a gap with that reason in between. (A disconnected client cannot be told.)"""
         untold, lost = [], collections.defaultdict(list)
         for _, part in self.story:
             if part is None:
@@ -190,10 +190,10 @@ class Follower:
                       for _ in range(count - 1) if event_id in in_log)
 
     def compare(self, wanted, in_log, unlogged=frozenset()):
-        """What went wrong, by counting. `wanted`: the ids of the events it should have got;
-        `in_log`: of all there are; `unlogged`: of those that were published past it. What it got and
-        Redis has lost since counts by itself. `disorder` is within a shard, `inversions` are between
-        shards, where only what came late is behind greater ids; gaps that tell of that do not count."""
+        """Counts what went wrong. `wanted`: the ids of the events that it should have received; `in_log`: of all events
+        in the log; `unlogged`: of those that were published without the log. Events that it received and Redis has lost
+        since are counted separately. `disorder` is within a shard, `inversions` are between shards, where only late
+        events may come after greater ids; gaps about late events do not count."""
         ids = [event_id for event_id in self.ids if event_id in in_log]
         seen = set(ids)
         self._check_rules()
@@ -207,15 +207,15 @@ class Follower:
 
 
 class Client(Follower):
-    """A client of the tests' own, in a thread of its own."""
+    """A client of the harness, in its own thread."""
 
     def __init__(self, storm, kind, transport, seed, is_calm):
         super().__init__(storm, kind, transport, is_calm)
         self.rng = random.Random(seed)
         self.cursor = storm.start  # the greatest id
-        self.since = str(storm.start)  # what it comes back with: that, or a cursor as it was told
+        self.since = str(storm.start)  # where it resumes: that, or the cursor that it was given
         self.broken = self.refused = self.warnings = 0
-        self.members = None  # that it asked for last
+        self.members = None  # the last ones that it requested
         self.disconnects = {}
         self._stopping = threading.Event()
         self._lock = threading.Lock()
@@ -266,7 +266,7 @@ class Client(Follower):
                 self._take(message)
                 if not self._goes_on(stream):
                     break
-        except OSError:  # ConnectionEnded is one
+        except OSError:  # including ConnectionEnded
             self.broken += 1
         except Exception as fault:  # shown at the end; the strict readers raise many kinds
             if not self._stopping.is_set():
@@ -290,7 +290,7 @@ class Client(Follower):
         else:
             event_id = int(message["id"])
             outsider = self.storm.outsider
-            is_logged = not outsider or event_id not in outsider.ids  # else it is no cursor: it has no SSE id
+            is_logged = not outsider or event_id not in outsider.ids  # otherwise it is not a cursor: it has no SSE id
             if is_logged:
                 self.cursor = event_id if self.storm.shards == 1 else max(self.cursor, event_id)
                 self.since = message["cursor"] if "late" in message else str(self.cursor)
@@ -307,14 +307,14 @@ class Client(Follower):
                 self._check_bytes(message)
 
     def _check_bytes(self, message):
-        """All who ask for the same members are told the same, compressed in whatever way or not."""
-        raw = message.raw if isinstance(message.raw, bytes) else message.raw.encode()  # of a WebSocket it is text
+        """All clients that request the same members get the same bytes, whether compressed or not."""
+        raw = message.raw if isinstance(message.raw, bytes) else message.raw.encode()  # for WebSockets it is text
         said = self.storm.said.setdefault((message["id"], self.members), raw)
         if said != raw:
             self.faults.append(f"{self.members}: {raw} here and {said} elsewhere")
 
     def _check_sse_id(self, message, is_logged):
-        """It is the cursor behind the event, which has two forms while a shard is behind."""
+        """It is the cursor after the event, which has two forms while a shard is behind."""
         said = message.sse_id
         if not is_logged or said is None:
             is_good = not is_logged and said is None
@@ -330,7 +330,7 @@ class Client(Follower):
             self.gaps.append(Gap(int(message["from"]), int(message["to"]), message["reason"],
                                  message.json.get("shard")))
             self._tell(self.gaps[-1])
-            if "shard" not in message:  # else it says nothing of the other shards
+            if "shard" not in message:  # otherwise it says nothing about other shards
                 self.cursor = max(self.cursor, int(message["to"]))
                 self.since = str(self.cursor)
         elif message.type == "cursor":
@@ -344,7 +344,7 @@ class Client(Follower):
                 self._come_back_with(message["cursor"])
 
     def _goes_on(self, stream):
-        """False: it leaves. Else it may stop reading while a number of events happen."""
+        """False: it disconnects. Otherwise it may stop reading while a number of events happen."""
         if self.is_calm:
             return True
         dice = self.rng.random() * (8 if self.kind.is_slow else 1)
@@ -364,7 +364,7 @@ class Client(Follower):
         with self._lock:
             if self._socket:
                 try:
-                    self._socket.shutdown(socket.SHUT_RDWR)  # its thread wakes up
+                    self._socket.shutdown(socket.SHUT_RDWR)  # wakes up its thread
                 except OSError:
                     pass
         self._thread.join(Deadline(60).seconds)
@@ -373,11 +373,11 @@ class Client(Follower):
 
 
 class CountingClient(Client):
-    """It is told how many events there were: each bucket once, and again when that has changed."""
+    """It receives the number of events: each bucket once, and again when that number has changed."""
 
     def __init__(self, *arguments):
-        self.buckets = {}  # by id, as told last
-        self.again = 0  # told once more, and not as a revision
+        self.buckets = {}  # by id, the last ones received
+        self.again = 0  # repeated, but not as a revision
         super().__init__(*arguments)
 
     def has(self, event_id):
@@ -395,7 +395,7 @@ class CountingClient(Client):
                 self.faults.append(f"another id than the bucket's: {message}")
 
     def _check_members(self, bucket, members):
-        """Users are exact up to 256, and then within five standard errors of 1.6 %; groups are exact."""
+        """Users are exact up to 256, then within five standard errors of 1.6 %; groups are exact."""
         told, users = self.buckets.get(bucket), len({author for author, _ in members})
         if told is None:
             return
@@ -407,12 +407,12 @@ class CountingClient(Client):
                 self.faults.append(f"other groups than {members}: {told}")
 
     def compare(self, wanted, in_log, unlogged=frozenset()):
-        """By bucket: `missing` and `rewound` are how many too few and too many were told where no gap was."""
+        """By bucket: `missing` and `rewound` are the numbers of events too few and too many where there was no gap."""
         def bucket_of(event_id):
             return event_id // (1000 * 4096) * 1000 * 4096 + 1000 * 4096 - 1
 
         counts, result = collections.Counter(map(bucket_of, wanted)), super().compare([], in_log)
-        members = collections.defaultdict(list)  # of a bucket: author and language of each post
+        members = collections.defaultdict(list)  # by bucket: author and language of each post
         for event_id in wanted:
             if event_id in self.storm.authors:
                 members[bucket_of(event_id)].append(self.storm.authors[event_id])
@@ -430,9 +430,9 @@ class CountingClient(Client):
 
 
 class TrendsClient(CountingClient):
-    """It is told which tags rise: each bucket once, and again when that has changed."""
+    """It receives trends of tags: each bucket once, and again when it has changed."""
 
-    checked = 0  # messages that were counted again
+    checked = 0  # messages that were computed again
 
     def _take(self, message):
         if message.type != "trends":
@@ -447,15 +447,15 @@ class TrendsClient(CountingClient):
 
     def _take_control(self, message):
         super()._take_control(message)
-        if message.type == "gap":  # what it was told before of that time does not hold any more, or was not told
+        if message.type == "gap":  # earlier messages about that time are no longer valid, or were not sent
             gap = self.gaps[-1]
             for bucket, told in self.buckets.items():
                 if bucket > gap.start and rising.first_ms(bucket) <= picks.ms_of(gap.end):
                     told["gap"] = True
 
     def compare(self, wanted, in_log, unlogged=frozenset()):
-        """Each message is counted again, but where a gap was told of it; `missing` are those that say anything else, and
-        those that have not come, and `rewound` the first of these where Redis may have lost what they tell of."""
+        """Each message is computed again, unless there was a gap for it; `missing` are messages that differ, and those
+        that have not arrived, and `rewound` those that differ where Redis may have lost what they count."""
         result = Follower.compare(self, [], in_log)
         can_lose = self.storm.embedded or self.storm.group or any(gap.reason == "rewound" for gap in self.gaps)
         for bucket, told in self.buckets.items():
@@ -475,7 +475,7 @@ class TrendsClient(CountingClient):
 
 
 class PacedClient(Client):
-    """It is sent some posts of each second, and told how many it is not."""
+    """It receives some posts of each second, and the number of those skipped."""
 
     def __init__(self, *arguments):
         self.skips = {}  # by the end of the window
@@ -505,7 +505,7 @@ class PacedClient(Client):
             self.since, self.cursor = since, cursor
 
     def compare(self, wanted, in_log, unlogged=frozenset()):
-        """By window: which posts should have come; what does not add up is `missing`, unless a gap was told there."""
+        """By window: which posts should have arrived; differences count as `missing`, unless there was a gap."""
         posts, expected, wrong, late = self.storm.posts, [], 0, self.late_skips
         were_late = set().union(*(client.late for client in self.storm.clients))
         windows = collections.defaultdict(list)
@@ -518,7 +518,7 @@ class PacedClient(Client):
             told = [event_id for event_id in matched if event_id in self.seen]
             is_told = any(gap.start < window and picks.window_of(gap.end) >= window for gap in self.gaps)
             left = len(matched) - len(told) - self.skips.get(window, 0)
-            # The first ones were sent before another of the window came late: they only add up.
+            # The first posts were sent before another one of the window came late: only the sums agree.
             has_other_firsts = self.kind.pick is picks.PICKS["first"] and not were_late.isdisjoint(matched)
             if is_told or window <= picks.window_of(self.storm.start) or 0 < left <= late or \
                     (has_other_firsts and left == 0):
@@ -533,11 +533,11 @@ class PacedClient(Client):
 
 
 class SampledClient(Client):
-    """It is sent a part of its posts while it is slow, and told how many it is not."""
+    """While it is slow it receives a share of its posts, and the number of those left out."""
 
     def __init__(self, *arguments):
-        self.told = []  # (percent at the time, cursor, how many)
-        self.parts = []  # (percent at the time, id) of posts that were sent
+        self.told = []  # (current percentage, cursor, number)
+        self.parts = []  # (current percentage, id) of received posts
         self.percent, self.moves = 100, 0
         super().__init__(*arguments)
 
@@ -563,8 +563,8 @@ class SampledClient(Client):
             super()._take(message)
 
     def compare(self, wanted, in_log, unlogged=frozenset()):
-        """Each message of what was left out is counted again: what was there, by the tests' own hash, up to its cursor,
-        and was not sent, nor left out before."""
+        """Each number of left-out posts is computed again: those in the log, by the tests' own hash, up to its cursor,
+        that were not sent and not reported before."""
         for percent, event_id in self.parts:
             if not picks.is_in_part(self.storm.posts.get(event_id, event_id), percent):
                 self.faults.append(f"not of {percent} %: {event_id}")
@@ -586,7 +586,7 @@ class SampledClient(Client):
 
 
 def _of_shard(cursor, shard):
-    """What the cursor has of it."""
+    """Returns the part of the cursor for this shard."""
     first, *groups = str(cursor).split("~")
     for group in groups:
         low, _, bits = group.partition(":")
@@ -596,7 +596,7 @@ def _of_shard(cursor, shard):
 
 
 class Tail(Follower):
-    """`sluice tail`, which comes back by itself."""
+    """`sluice tail`, which reconnects by itself."""
 
     def __init__(self, storm, kind):
         super().__init__(storm, kind, "sluice tail", is_calm=True)

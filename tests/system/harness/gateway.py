@@ -24,15 +24,15 @@ _SANITIZER = re.compile(
 
 
 def sanitizer_report(text):
-    """What a sanitizer or an assert said in `text`, from its first line on; empty: nothing."""
+    """Returns the report of a sanitizer or an assertion in `text`, from its first line on; empty: there is none."""
     found = _SANITIZER.search(text)
     return text[found.start():found.start() + 6000] if found else ""
 
 
 class Gateway:
-    """sluiced, started by start() and ended by stop(). `redis_url` None: the embedded Redis.
-    `certificate`: its clients, those of this class included, come over TLS. `prefix`: the words of a
-    command that runs sluiced, in a namespace of its own, say. `build`: the build folder of another tree."""
+    """A sluiced, started by start() and ended by stop(). `redis_url` None: the embedded Redis. `certificate`: its
+    clients, including those of this class, connect over TLS. `prefix`: words before the command, for example to run it
+    in a namespace. `build`: the build folder of another tree."""
 
     def __init__(self, folder, redis_url, *options, secret=SECRET, listen="127.0.0.1:0", env=None,
                  data_dir=None, certificate=None, prefix=(), build=None):
@@ -109,7 +109,7 @@ class Gateway:
                 if processes.name(child) == "sluiced-worker"] or [self.pid]
 
     def check(self):
-        """Fails when a process died or a sanitizer spoke."""
+        """Fails if a process died or a sanitizer reported an error."""
         report = sanitizer_report(self.log())
         assert not report, f"a sanitizer or an assert spoke:\n{report}"
         if self.process:
@@ -119,12 +119,12 @@ class Gateway:
                 f"a worker was replaced:\n{self.log()[-4000:]}"
 
     def begin_stop(self, how=signal.SIGTERM):
-        """Tells it to end; stop() then only waits for it. A second signal would cut it short."""
+        """Tells it to end; stop() then only waits for that. A second signal would end it at once."""
         self.process.send_signal(how)
         self.is_told = True
 
     def stop(self, expect=0):
-        """Ends it and checks how it ended."""
+        """Ends it and checks its exit status."""
         if not self.process:
             return
         if not self.is_told:
@@ -144,11 +144,11 @@ class Gateway:
         assert status == expect, f"sluiced ended with {status}:\n{self.log()[-4000:]}"
 
     def wait_end(self, expect=0):
-        """Waits for an end that nobody has to ask for: a successor took over."""
+        """Waits for an end without a signal, because a successor took over."""
         self.is_told = True
         self.stop(expect)
 
-    # Asking it
+    # Requests
 
     def token(self, scope=EVERY_STREAM, sub="42", **claims):
         return hs256_token(SECRET, scope=scope, sub=sub, **claims)
@@ -158,7 +158,7 @@ class Gateway:
 
     @property
     def tls(self):
-        """The context of clients; None: they are plain."""
+        """The TLS context of clients; None: they are plain."""
         return self.certificate.context if self.certificate else None
 
     @property
@@ -166,7 +166,7 @@ class Gateway:
         return f"{'https' if self.certificate else 'http'}://127.0.0.1:{self.port}"
 
     def connect(self, receive_buffer=None, tls=None, source=None, first=b"", **more):
-        """`more` is for TlsSocket."""
+        """`more` is passed to TlsSocket."""
         tls = tls or self.tls
         return HttpConnection(self.port, receive_buffer, tls, source, first, **(more if tls else {}))
 
@@ -174,17 +174,17 @@ class Gateway:
         return HttpConnection(self.port)
 
     def connect_half(self):
-        """A connection that has said half of what it should: of a request, or of a handshake."""
+        """A connection that has sent half of a request, or of a handshake."""
         connection = self.connect_plain()
         connection.send(client_hello(self.tls)[:100] if self.tls else b"GET / HT")
         return connection
 
     def upgrade(self, target, headers=None):
-        """(connection, response) of a request for a WebSocket; without a token unless `headers` has it."""
+        """Returns (connection, response) for a request for a WebSocket; without a token unless `headers` has it."""
         return upgrade(self.port, target, headers, tls=self.tls)
 
     def websocket(self, target, **more):
-        """A WebSocket of the library's; without a token unless it is in there."""
+        """A WebSocket of the library; without a token unless `more` has it."""
         return WebSocket(self.port, target, tls=self.tls, **more)
 
     def get(self, path, headers=None):
@@ -193,9 +193,9 @@ class Gateway:
 
     def stream(self, target, transport="ndjson", method="GET", body=None, headers=None, token=None,
                receive_buffer=None, dictionary=None):
-        """An open stream over any transport: ndjson, delimited, sse or websocket; compressed, if
-        `+gzip`, `+zstd` or `+deflate` stands behind that; by a dictionary with `+dictionary`: by this one
-        (id, bytes), or the newest."""
+        """Opens a stream over any transport: ndjson, delimited, sse or websocket; compressed if followed by `+gzip`,
+        `+zstd` or `+deflate`; with a dictionary if followed by `+dictionary`: with this one (id, bytes), or the newest.
+        """
         sent = {"Authorization": f"Bearer {token or self.token()}"}
         transport, _, compression = transport.partition("+")
         if compression in ("gzip", "zstd"):

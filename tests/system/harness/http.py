@@ -1,7 +1,6 @@
-"""An HTTP/1.1 client on a socket of its own, plain or TLS: it sends what it is told, right or wrong, and reads strictly.
+"""An HTTP/1.1 client on a socket, plain or TLS: it sends any bytes, valid or not, and checks strictly what it reads.
 
-A test client must be able to misbehave, and must not repair what the server gets wrong; so it is
-written out here instead of taken from a library."""
+A test client must be able to misbehave, and must not tolerate errors of the server; so no library is used."""
 
 import errno
 import json
@@ -14,12 +13,12 @@ from .waiting import Deadline
 
 
 class ConnectionEnded(ConnectionError):
-    """The server closed where more bytes were due."""
+    """The server closed the connection where more bytes were due."""
 
 
 class Socket:
-    """A connection with a read buffer and deadlines; TLS when there is a context for it, and `more`
-    for TlsSocket. `source`: the address that it comes from. `first`: bytes that go before everything, TLS too."""
+    """A connection with a read buffer and deadlines; over TLS if there is a context, to which `more` applies. `source`:
+    the address from which it connects. `first`: bytes sent before everything else, including TLS."""
 
     def __init__(self, port, receive_buffer=None, tls=None, source=None, first=b"", **more):
         self.socket = socket.socket()
@@ -45,8 +44,8 @@ class Socket:
         self.socket.sendall(data)
 
     def send_aside(self, data):
-        """Sends in a thread of its own, for a server that does not read before it is read from. Who has
-        had enough shuts the socket down and joins the thread."""
+        """Sends in a separate thread, for a server that does not read before its output is read. To stop, shut the
+        socket down and join the thread."""
         def send():
             try:
                 self.send(data)
@@ -75,7 +74,7 @@ class Socket:
         return some
 
     def has_news(self):
-        """Whether anything has come, be it the end; it stays to be read."""
+        """Whether anything has arrived, or the end; it remains to be read."""
         try:
             while not self.buffer and not self.at_end and select.select([self.socket], [], [], 0)[0]:
                 self._receive()
@@ -95,7 +94,7 @@ class Socket:
         return self.take(count)
 
     def read_line(self, deadline):
-        """A line, its CRLF removed; a bare LF is an error."""
+        """Returns a line without its CRLF; a bare LF is an error."""
         while True:
             end = self.buffer.find(b"\n")
             if end >= 0:
@@ -111,7 +110,7 @@ class Socket:
         return self.take(len(self.buffer))
 
     def wait_closed(self, seconds=None):
-        """Reads away what comes until the server has closed; a reset counts as closed."""
+        """Discards input until the server has closed; a reset counts as closed."""
         deadline = Deadline(seconds, "the server closes the connection")
         try:
             while self.fill(deadline):
@@ -148,7 +147,7 @@ class Socket:
 
 
 class Headers(dict):
-    """Case-insensitive; a repeated header's values joined by commas."""
+    """Case-insensitive; values of a repeated header are joined with commas."""
 
     def add(self, name, value):
         name = name.lower()
@@ -179,7 +178,7 @@ class Response:
 
     @property
     def error(self):
-        """The error object of a refusal; checks its form."""
+        """Returns the error object of a refusal; checks its form."""
         assert self.headers["content-type"].split(";")[0] == "application/json", self
         error = self.json["error"]
         assert set(error) <= {"code", "message", "param", "at"} and {"code", "message"} <= set(error)
@@ -191,7 +190,7 @@ class Response:
 
 
 def form_bytes(method, target, headers=None, body=None, version="HTTP/1.1"):
-    """A request as bytes. Host and Content-Length are added unless given (None: left out)."""
+    """Returns a request as bytes. Host and Content-Length are added unless given (None: left out)."""
     lines = {"Host": "127.0.0.1"}
     if body is not None:
         lines["Content-Length"] = str(len(body))
@@ -202,7 +201,7 @@ def form_bytes(method, target, headers=None, body=None, version="HTTP/1.1"):
 
 
 class HttpConnection(Socket):
-    """One connection; several requests may follow each other on it."""
+    """One connection, which can carry several requests in succession."""
 
     def request(self, method, target, headers=None, body=None, version="HTTP/1.1"):
         """Sends a request and reads the whole answer."""
@@ -235,7 +234,7 @@ class HttpConnection(Socket):
         return response
 
     def read_chunk(self, deadline):
-        """One chunk of a chunked body; empty: the last one."""
+        """Returns one chunk of a chunked body; empty: the last one."""
         size = self.read_line(deadline)
         assert size and all(c in b"0123456789abcdefABCDEF" for c in size), f"chunk size {size!r}"
         data = self.read_exactly(int(size, 16), deadline)

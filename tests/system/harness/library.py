@@ -1,5 +1,5 @@
-"""Posts that nobody may lose: writers through the API, and readers of whole profiles, page by page, while
-old posts move to the archive and what is read is cached."""
+"""Posts that must not get lost: writers through the API, and readers of whole profiles, page by page, while old posts
+move to the archive and reads are cached."""
 
 import http.client
 import json
@@ -10,12 +10,12 @@ import threading
 from . import processes
 
 PROFILE_MAX = 20
-PAGE, PAGES = 20, 8  # how far a reader goes: well behind the border to the archive
+PAGE, PAGES = 20, 8  # how far a reader goes: well past the border to the archive
 TIMEOUT_S = 2
 
 
 def ask(gateway, method, path, body=None, timeout=TIMEOUT_S, **claims):
-    """(status, JSON) on a connection of its own; status 0: there was no answer in time."""
+    """Returns (status, JSON) on a new connection; status 0: there was no answer in time."""
     headers = gateway.bearer(**{"scope": "read write", **claims})
     if body is not None:
         headers["Content-Type"] = "application/json"
@@ -34,13 +34,13 @@ def ask(gateway, method, path, body=None, timeout=TIMEOUT_S, **claims):
 
 
 class Library:
-    """`users`: ids of those who write. `storm.gateway` is asked anew each time: it is replaced."""
+    """`users`: ids of those who write. `storm.gateway` is looked up each time: it may be replaced."""
 
     def __init__(self, storm, users, archive_file, readers=3):
         self.storm, self.archive_file = storm, archive_file
-        self.acknowledged = {user: [] for user in users}  # posts, in the order of their ids
+        self.acknowledged = {user: [] for user in users}  # posts, ordered by id
         self.walks = self.given_up = self.unanswered = 0
-        self.holes = []  # (user, the page that was asked for, posts that it left out)
+        self.holes = []  # (user, the requested page, posts that it lacked)
         self._over = threading.Event()
         self._threads = [threading.Thread(target=self._write, args=(user,), daemon=True) for user in users]
         self._threads += [threading.Thread(target=self._read, args=(seed,), daemon=True)
@@ -67,8 +67,8 @@ class Library:
                 self.given_up += 1
 
     def walk(self, user, known, pages):
-        """How many posts that are `known` the newest pages of a profile leave out; None: not all could be
-        read."""
+        """Returns how many `known` posts are missing from the newest pages of a profile; None: not all could be read.
+        """
         before, left_out = None, 0
         known = set(known)
         for _ in range(pages):
@@ -94,7 +94,7 @@ class Library:
             thread.join(60)
 
     def lost(self):
-        """Acknowledged posts that no page has, when all is over."""
+        """Returns the acknowledged posts that are on no page in the end."""
         count = 0
         for user, known in self.acknowledged.items():
             left_out = self.walk(user, known, pages=1_000_000)
@@ -109,8 +109,8 @@ class Library:
         return [self.archive_file.with_name(self.archive_file.name + end) for end in ("", "-wal")]
 
     def take_archive(self, pause, pids):
-        """The file is removed while programs have it open, and comes back from a backup that was made in
-        that moment. Nothing may be written into the file that is gone. `pids`: who may write meanwhile."""
+        """The file is removed while programs have it open, and restored from a backup made at that moment. Nothing may
+        be written into the removed file. `pids`: processes that might write meanwhile."""
         with processes.stopped(pids):
             for file in self._files():
                 if file.exists():

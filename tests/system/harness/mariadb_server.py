@@ -1,4 +1,4 @@
-"""A real mariadbd of the test's own: a unix socket in a fresh folder; TCP only on demand."""
+"""A real mariadbd for a test: a unix socket in a fresh folder; TCP only on demand."""
 
 import os
 import pathlib
@@ -18,8 +18,8 @@ def is_installed():
 
 
 class MariadbServer:
-    """With `users`, it knows users and what they may do (which takes seconds to install); without,
-    whoever comes may do anything. `options` are mariadbd's own."""
+    """With `users`, it has users with permissions (which takes seconds to install); without, anybody may do anything.
+    `options` are mariadbd's own."""
 
     def __init__(self, folder, users=False, port=0, options=()):
         self.folder = pathlib.Path(folder)
@@ -35,7 +35,7 @@ class MariadbServer:
             ["mariadb-install-db", "--no-defaults", f"--datadir={self.data}", "--skip-test-db",
              "--auth-root-authentication-method=normal", "--innodb-log-file-size=8M", *self.as_root],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            timeout=120, env={**os.environ, "TMPDIR": str(self.folder)})  # several at a time spoil each other's files
+            timeout=120, env={**os.environ, "TMPDIR": str(self.folder)})  # several at a time would overwrite each other's files
         assert done.returncode == 0, done.stdout
 
     def start(self):
@@ -45,7 +45,7 @@ class MariadbServer:
                 self._install()
             else:
                 self.data.mkdir()
-        # The second address: a name of the server that Connector/C does not take for this machine's.
+        # The second address: a name of the server that Connector/C does not take for the local machine.
         network = [f"--port={self.port}", "--bind-address=127.0.0.1,127.0.0.2"] if self.port \
             else ["--skip-networking"]
         log = self.folder / "mariadb.log"
@@ -74,7 +74,7 @@ class MariadbServer:
             self.process = None
 
     def freeze(self):
-        """Returns when all its threads stand still."""
+        """Returns when all its threads have stopped."""
         self.process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
 
@@ -82,8 +82,8 @@ class MariadbServer:
         self.process.send_signal(signal.SIGCONT)
 
     def sql(self, text):
-        """What the client prints: a line a row, columns separated by tabs. From 11.4 on it would check
-        a server's certificate even on a socket."""
+        """Returns what the client prints: one line per row, columns separated by tabs. Since 11.4 it would verify a
+        server's certificate even on a socket."""
         done = subprocess.run(
             ["mariadb", "--no-defaults", "--skip-ssl", "-u", "root", "-S", self.socket, "--batch",
              "--skip-column-names"], input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

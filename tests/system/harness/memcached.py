@@ -1,4 +1,4 @@
-"""A real memcached of the test's own, on a unix socket."""
+"""A real memcached for a test, on a unix socket."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ class Memcached:
         self.process = None
 
     def start(self):
-        """Starts it, empty; returns when it takes connections."""
+        """Starts it, empty; returns when it accepts connections."""
         user = ["-u", "root"] if os.geteuid() == 0 else []
         self.process = subprocess.Popen([program(), "-s", str(self.socket), "-t", "1", *user],
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -43,7 +43,7 @@ class Memcached:
             self.process = None
 
     def stall(self):
-        """It takes connections, and answers nobody: all its threads stand still."""
+        """It accepts connections, but answers none: all its threads are stopped."""
         self.process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
 
@@ -51,7 +51,7 @@ class Memcached:
         self.process.send_signal(signal.SIGCONT)
 
     def say(self, line):
-        """The answer to a line, up to and with its last one."""
+        """Returns the answer to a line, up to and including its last line."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(str(self.socket))
             connection.sendall(line.encode() + b"\r\n")
@@ -64,7 +64,7 @@ class Memcached:
         return said.decode(errors="replace")
 
     def keys(self):
-        """What is in it, in words: "post:123", "user:4096"; what is used just now may be left out."""
+        """Returns its keys in readable form: "post:123", "user:4096"; keys used at this moment may be left out."""
         said = self.say("lru_crawler metadump hash")
         while not said.endswith("END\r\n"):  # it may come in parts
             said = self.say("lru_crawler metadump hash")

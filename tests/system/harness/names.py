@@ -1,4 +1,4 @@
-"""Host names of a test's own: sluiced runs in a mount namespace that has its own /etc/hosts and resolver."""
+"""Host names for a test: sluiced runs in a mount namespace with its own /etc/hosts and resolver."""
 
 import random
 import select
@@ -10,7 +10,7 @@ _PREPARE = ('mount --bind "$0/hosts" /etc/hosts && mount --bind "$0/resolv.conf"
 
 
 class Names:
-    """What the hosts file does not have, a resolver is asked for that never answers."""
+    """What the hosts file does not have is asked of a resolver that never answers."""
 
     def __init__(self, folder):
         self.folder = folder / "names"
@@ -23,21 +23,21 @@ class Names:
         self.set()
 
     def set(self, **addresses):
-        """set(name=[address, ...]): the whole of the hosts file; running programs see it."""
+        """set(name=[address, ...]): replaces the hosts file; running programs see it."""
         lines = [f"{address} {name}.test\n" for name, some in addresses.items() for address in some]
         (self.folder / "hosts").write_text("".join(lines))
 
     @property
     def prefix(self):
-        """The words before a command that shall run with these names."""
+        """The words before a command that is to run with these names."""
         return ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", _PREPARE, str(self.folder)]
 
     def is_asked(self):
-        """Has somebody asked the resolver?"""
+        """Has any program asked the resolver?"""
         return bool(select.select([self.resolver], [], [], 0)[0])
 
     def missing(self):
-        """Why this cannot be had here; empty: it can."""
+        """Why this is not possible here; empty: it is."""
         done = subprocess.run([*self.prefix, "true"], capture_output=True, text=True)
         return done.stderr.strip() if done.returncode else ""
 

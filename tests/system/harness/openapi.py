@@ -1,4 +1,4 @@
-"""docs/openapi.yaml as a judge: is this answer one that the description allows?"""
+"""Validates answers against docs/openapi.yaml."""
 
 import pathlib
 import re
@@ -26,7 +26,7 @@ class Operation:
         self.pattern = re.compile(f"{variables}$")
 
     def check_body(self, body):
-        """A body that was accepted is one that the description allows."""
+        """An accepted body must be one that the description allows."""
         schema = self.body["requestBody"]["content"]["application/json"]["schema"]
         self.description.validate(body, schema)
 
@@ -57,7 +57,7 @@ class Description:
         everything = [
             Operation(self, method, path, item.get("parameters", []), item[method])
             for path, item in self.document["paths"].items() for method in METHODS if method in item]
-        self.operations = [operation for operation in everything if not operation.is_public]  # of the API
+        self.operations = [operation for operation in everything if not operation.is_public]  # those of the API
         self.public = [operation for operation in everything if operation.is_public]
 
     def resolve(self, thing):
@@ -75,14 +75,14 @@ class Description:
             format_checker=jsonschema.FormatChecker()).validate(value)
 
     def find(self, method, path):
-        """The operation that a request is for; a path without variables counts more."""
+        """Returns the operation of a request; a path without variables takes precedence."""
         path = path.split("?")[0]
         found = [o for o in self.operations if o.method == method and o.pattern.match(path)]
         return min(found, key=lambda o: o.path.count("{")) if found else None
 
 
 class DescribedApi(Api):
-    """An Api each of whose answers must be one that the description allows."""
+    """An Api all of whose answers must be allowed by the description."""
 
     def __init__(self, description, *arguments, **named):
         super().__init__(*arguments, **named)

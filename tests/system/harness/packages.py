@@ -1,4 +1,5 @@
-"""The packages in clients/ in a storm: programs of their own, as the runners of tests/clients/kit, which come back by themselves."""
+"""The packages in clients/ in a storm: as programs, like the runners of tests/clients/kit, which reconnect by
+themselves."""
 
 import itertools
 import json
@@ -14,11 +15,11 @@ from .waiting import Deadline
 
 RUNNERS = programs.SOURCE / "tests/clients/kit/runners"
 TYPESCRIPT = programs.BUILD / "clients/typescript/dist"
-NEVER = {"hello", "cursor", "disconnect"}  # given to nobody
+NEVER = {"hello", "cursor", "disconnect"}  # not passed to applications
 
 
 def kinds_of_packages():
-    """(name, command, transport) of each that is built."""
+    """Returns (name, command, transport) of each package that is built."""
     python = [(f"python {kind}{suffix}", [sys.executable, RUNNERS / f"python_{kind}.py"], transport)
               for kind, suffix, transport in (("blocking", "", "http"), ("aio", "", "http"), ("aio", " websocket", "websocket"),
                                               ("aio", " filters", "filters"))]

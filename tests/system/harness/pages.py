@@ -1,4 +1,4 @@
-"""Commands of a page of the manual, pasted as they stand, and what they should print."""
+"""Commands in a page of the manual, run unchanged, and what they should print."""
 
 import os
 import re
@@ -12,7 +12,7 @@ END = "-- end of a command --"
 
 
 def examples(text):
-    """(command, what it should print) of each `$ ` line."""
+    """Returns (command, what it should print) for each `$ ` line."""
     found, is_block = [], False
     for line in text.splitlines():
         is_block = line.startswith("    ") and (is_block or line.startswith("    $ "))
@@ -28,7 +28,7 @@ def without_space(text):
 
 
 def pattern(expected):
-    """Ids and times are others each time, `...` is anything, and lines are folded."""
+    """Ids and times differ each time, `...` is anything, and lines are wrapped."""
     text = re.escape(without_space(expected))
     text = re.sub(r"\d{4}\\-\d\d\\-\d\dT[\d:.\\]+Z", lambda _: r"[-T:.Z\d]+", text)
     text = re.sub(r"\d{12,}", lambda _: r"\d+", text)
@@ -36,22 +36,22 @@ def pattern(expected):
 
 
 def environment(**more):
-    """`sluice` is found, and `sluiced` is where `more` says."""
+    """Finds `sluice`; `more` says where `sluiced` is."""
     return programs.environment(
         **more, PATH=f"{os.path.dirname(programs.sluice())}:{os.environ['PATH']}")
 
 
 class Shell:
-    """One shell that commands are pasted into, one after the other."""
+    """A shell that runs commands one after the other."""
 
     def __init__(self, **variables):
-        self.said = tempfile.TemporaryFile("w+")  # on standard error
+        self.said = tempfile.TemporaryFile("w+")  # standard error
         self.process = subprocess.Popen(
             ["bash", "-u"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said,
             bufsize=0, env=environment(**variables))
 
     def run(self, command):
-        """What it prints."""
+        """Returns what it prints."""
         self.process.stdin.write(f"{command}\necho; echo '{END}'\n".encode())
         deadline, printed = Deadline(60, f"the end of {command}"), b""
         while f"\n{END}\n".encode() not in printed:

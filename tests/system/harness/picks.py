@@ -1,4 +1,4 @@
-"""Which posts of a window a stream with max_rate sends: counted again, in another way than the server's.
+"""Which posts of a window a stream with max_rate sends: a second implementation, different from the server's.
 
 Posts are (what is hashed of the post, id of the event)."""
 
@@ -21,7 +21,7 @@ def window_of(event_id, length_ms=1000):
 
 
 def hash_of(number):
-    """SplitMix64, which `sample` goes by."""
+    """SplitMix64, which `sample` uses."""
     z = (number + 0x9E3779B97F4A7C15) & WORD
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & WORD
     z = (z ^ z >> 27) * 0x94D049BB133111EB & WORD
@@ -44,5 +44,5 @@ PICKS = {"even": even, "newest": newest, "first": first}
 
 
 def is_in_part(number, percent):
-    """Whether `sample` keeps this id of so many of 100."""
+    """Whether `sample` keeps this id at this percentage."""
     return (hash_of(number) >> 32) * 1000000 >> 32 < percent * 10000

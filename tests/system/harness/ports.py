@@ -1,12 +1,12 @@
-"""Ports for servers that must be told one, instead of asking for any that is free."""
+"""Ports for servers that must be given one, instead of using any free one."""
 
 import random
 import socket
 
 
 def steady_port():
-    """A free port that nobody gets who asks for any: neither an outgoing connection nor a server on
-    port 0. So it is still free when its server starts, however late, and starts again."""
+    """Returns a free port outside of the range that the kernel assigns to outgoing connections and to servers on port
+    0. So it is still free when its server starts later, or starts again."""
     with open("/proc/sys/net/ipv4/ip_local_port_range") as bounds:
         first = int(bounds.read().split()[0])
     while True:
@@ -16,7 +16,7 @@ def steady_port():
 
 
 def steady_ports(count, distance):
-    """The first of so many ports in a row that are free, as are those which are `distance` above them."""
+    """Returns the first of `count` consecutive free ports; the ports `distance` above them are free, too."""
     while True:
         first = steady_port()
         if first + distance + count < 65536 and all(

@@ -7,7 +7,7 @@ import signal
 
 
 def children(pid):
-    """The direct children of `pid`, living ones only."""
+    """The direct children of `pid` that are alive."""
     found = []
     for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
         try:
@@ -18,13 +18,13 @@ def children(pid):
 
 
 def descendants(pid):
-    """All processes that came from `pid`, and itself."""
+    """`pid` and all its descendants."""
     return [pid] + [each for child in children(pid) for each in descendants(child)]
 
 
 @contextlib.contextmanager
 def stopped(pids):
-    """They stand still; those that end meanwhile do not matter."""
+    """Stops them while the context lasts; processes that end meanwhile are ignored."""
     def tell(what):
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
@@ -37,7 +37,7 @@ def stopped(pids):
 
 
 def name(pid):
-    """The program's name; empty when the process is gone."""
+    """The program's name; empty if the process has ended."""
     try:
         return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
     except (FileNotFoundError, ProcessLookupError):

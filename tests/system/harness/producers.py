@@ -1,4 +1,4 @@
-"""Those who make events in a storm, through the social core and past it."""
+"""Producers in a storm, through the social core and without it."""
 
 import random
 import subprocess
@@ -19,10 +19,10 @@ class Posts:
 
     def __init__(self, rng):
         self.rng, self.number, self.deletable = rng, 0, []
-        self.long_every = 0  # one of so many posts has some 15 kB; 0: none
+        self.long_every = 0  # one post in this many has about 15 kB; 0: none
 
     def begin_again(self):
-        """Another replay does not know the posts of the last one."""
+        """Another replay does not know the posts of the previous one."""
         self.deletable = []
 
     def line(self):
@@ -39,7 +39,7 @@ class Posts:
             members["geo"] = {"lon": rng.randrange(-1799, 1800) / 10,
                               "lat": rng.randrange(-899, 900) / 10}
         text = " ".join(rng.choices(WORDS, k=rng.randrange(3, 40)))
-        for _ in range(rng.randrange(3)):  # some tags are new all the time
+        for _ in range(rng.randrange(3)):  # some tags are always new
             text += f" #t{self.number // 300 * 4 + int(rng.paretovariate(1)) % 40}"
         if self.long_every and self.number % self.long_every == 0:
             text = f"{text} {self.number} " + "long " * 3000
@@ -50,7 +50,7 @@ class Posts:
 
 
 class Producer:
-    """`sluice replay -`, fed line by line; another one when it has ended with Redis."""
+    """`sluice replay -`, fed line by line; it is started again when it has ended together with Redis."""
 
     def __init__(self, cli, rng):
         self.cli, self.posts = cli, Posts(rng)
@@ -80,7 +80,7 @@ class Producer:
 
 
 class Outsider:
-    """Somebody who PUBLISHes without the social core: such events are in no log."""
+    """A producer that PUBLISHes without the social core: such events are in no log."""
 
     EPOCH_MS = 1767225600000  # of ids: 2026-01-01T00:00:00Z
 
@@ -89,7 +89,7 @@ class Outsider:
         self.ids = set()
 
     def publish(self, ahead_s=0):
-        """One event with an id of Redis' own time, or of so many seconds later."""
+        """Publishes one event with an id of Redis's time, or of `ahead_s` seconds later."""
         seconds, microseconds = self.redis.client.time()
         ms = (seconds + ahead_s) * 1000 + microseconds // 1000 - self.EPOCH_MS
         shard = random.randrange(self.redis.shards)
@@ -99,7 +99,7 @@ class Outsider:
 
 
 class Writer(threading.Thread):
-    """Posts by the command line as a user, one post after the other, until it is told to stop. `posts`: their ids."""
+    """Posts as a user with the command line, one post after the other, until it is told to stop. `posts`: their ids."""
 
     def __init__(self, redis, login):
         super().__init__(daemon=True)

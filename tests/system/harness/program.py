@@ -19,7 +19,7 @@ class Program:
         self._read = b""
 
     def has_line(self, seconds):
-        """Whether a line comes within so many seconds."""
+        """Whether a line arrives within this time."""
         try:
             self._fill(Deadline(seconds))
         except AssertionError:
@@ -40,7 +40,7 @@ class Program:
         return line.decode()
 
     def ended(self, *statuses):
-        """Waits for its end and checks the exit status (0 unless given); returns its stderr."""
+        """Waits for its end and checks the exit status (0 by default); returns its stderr."""
         _, said = self.process.communicate(timeout=Deadline().seconds)
         said = said.decode()
         assert self.process.returncode in (statuses or (0,)), (self.process.returncode, said)

@@ -1,4 +1,4 @@
-"""Where the programs under test are: told by ctest, or a build folder of the source tree."""
+"""Where the tested programs are: named by ctest, or in a build folder of the source tree."""
 
 import os
 import pathlib
@@ -33,7 +33,7 @@ def example(name):
 
 
 def have_sanitizer():
-    """The programs were built with one; then there is no clock shim."""
+    """The programs were built with a sanitizer; then there is no clock shim."""
     return not (BUILD / "tests" / "support" / "clock_shim.so").exists()
 
 
@@ -45,11 +45,11 @@ def filter_match():
     return _program("tools", "filter-match")
 
 
-# Without its quarantine asan gives freed memory back, so that memory can be read off.
+# Without its quarantine asan frees memory at once, so that memory can be measured.
 NO_QUARANTINE = {"ASAN_OPTIONS": "quarantine_size_mb=0:thread_local_quarantine_size_kb=0"}
 
 
-# Tests ask more in a minute than people do. Who tests these bounds says them as options.
+# Tests exceed the default limits per minute. Tests of these limits set them as options.
 UNBOUNDED = {f"SLUICE_MAX_{what}": "0" for what in (
     "CONNECTS_PER_MINUTE", "CONNECTS_PER_MINUTE_PER_ADDRESS", "BAD_TOKENS_PER_MINUTE",
     "REQUESTS_PER_SECOND", "REQUESTS_PER_SECOND_PER_ADDRESS", "EVENTS_PER_DAY", "BYTES_PER_DAY",
@@ -57,8 +57,8 @@ UNBOUNDED = {f"SLUICE_MAX_{what}": "0" for what in (
 
 
 def environment(**more):
-    """The environment of a program under test: ours, without settings that would leak in, and without bounds
-    of what is used."""
+    """Returns the environment of a tested program: ours, without settings that would affect it, and without limits of
+    use."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("SLUICE")}
     env.update(UNBOUNDED)
     env.setdefault("ASAN_OPTIONS", "detect_leaks=1:abort_on_error=0")

@@ -1,5 +1,4 @@
-"""An identity provider: an HTTP server with an OpenID discovery document and a key set, which does whatever a
-test wants of it."""
+"""An identity provider: an HTTP server with an OpenID discovery document and a key set, controlled by the test."""
 
 import http.server
 import json
@@ -11,7 +10,7 @@ from .tokens import KeyPair, base64url
 
 
 def jwk(pair, kid=None, **members):
-    """The public half of a KeyPair as a JSON Web Key; its `kid` is the name of its file unless given."""
+    """Returns the public half of a KeyPair as a JSON Web Key; its `kid` is by default the name of its file."""
     der = subprocess.run(["openssl", "pkey", "-pubin", "-in", str(pair.public_file), "-outform", "DER"],
                          check=True, capture_output=True).stdout
     key = {"kid": kid or pair.private_file.stem, "use": "sig", "alg": pair.algorithm}
@@ -25,7 +24,7 @@ def jwk(pair, kid=None, **members):
 
 
 class Answer:
-    """What a path gives. `body` None: the connection stays open and nothing comes."""
+    """The answer for a path. `body` None: the connection stays open without an answer."""
 
     def __init__(self, body, status=200, type="application/json", **headers):
         self.body = body if body is None or isinstance(body, bytes) else \
@@ -35,11 +34,11 @@ class Answer:
 
 class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
-    request_queue_size = 128  # who is not accepted at once waits a second
+    request_queue_size = 128  # a connection that is not accepted at once waits a second
 
 
 class Provider:
-    """`answers`: by path; `asked`: the paths that were asked for, in order. `certificate`: it is behind https."""
+    """`answers`: by path; `asked`: the requested paths, in order. `certificate`: it uses https."""
 
     def __init__(self, folder, certificate=None, port=0):
         self.folder, self.certificate = folder, certificate
@@ -80,7 +79,7 @@ class Provider:
         return self.issuer + path
 
     def key(self, name, kind="ec", **members):
-        """A new key pair, published under its name."""
+        """Creates a key pair and publishes it under its name."""
         pair = KeyPair(self.folder, kind, name)
         self.keys.append(jwk(pair, name, **members))
         return pair
@@ -114,10 +113,10 @@ class Provider:
         try:
             request.wfile.write(answer.body)
         except OSError:
-            request.close_connection = True  # it was too much
+            request.close_connection = True  # the client closed: the answer was too large
 
     def stop(self):
-        """It is away; start(port) brings it back."""
+        """It is unavailable; start(port) starts it again."""
         if self.server:
             self.is_ending.set()
             self.server.shutdown()

@@ -1,4 +1,4 @@
-"""A TCP proxy in front of a server, whose network can be cut: connections stay open, nothing moves."""
+"""A TCP proxy in front of a server, whose network can be cut: connections stay open, but nothing is transmitted."""
 
 import selectors
 import socket
@@ -20,12 +20,12 @@ class Proxy:
         self._thread.start()
 
     def cut(self):
-        """Returns when nothing passes any more; new connections are made but silent."""
+        """Returns when nothing is transmitted any more; new connections are accepted but silent."""
         self._tell(cut=True)
 
     def reset(self):
-        """Ends every connection with RST, as a host does that has lost its memory of them; what they
-        had sent is lost. The network works again afterwards."""
+        """Ends every connection with RST, like a host that has lost its state; data in flight is lost. The network
+        works again afterwards."""
         self._is_resetting = True
         self._tell(cut=False)
 
@@ -67,7 +67,7 @@ class Proxy:
             other.close()
 
     def _reset_all(self):
-        """The server's side ends in the usual way: only what clients see is a reset."""
+        """The server's side is closed in the usual way: only clients see a reset."""
         self._is_resetting = False
         for here in [end for end in self._peers if end.family == socket.AF_INET]:
             here.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -98,12 +98,12 @@ class Proxy:
                     if self._is_resetting:
                         self._reset_all()
                     self._seen.release()
-                    break  # and look what is heard now
+                    break  # check which listeners are active now
                 if connection is self._listener:
                     self._accept()
                 elif connection in self._peers:
                     self._pass_on(connection)
-        self._seen.release()  # who closes it may have been seen by nothing but that
+        self._seen.release()  # this may be the only sign that the client closed
         for connection in list(self._peers):
             self._drop(connection)
         self._listener.close()

@@ -1,8 +1,8 @@
-"""Which events match? Computed a second time: slowly, plainly, straight from docs/filters.md.
+"""Which events match? A second, slow and simple implementation of docs/filters.md.
 
-Only what a simple filter needs: track (keywords, hashtags, mentions, cashtags), follow, locations,
-language, types, percent and partition. Python's Unicode tables may be a version behind the
-server's; the tests' data holds nothing that the two see differently."""
+Only for simple filters: track (keywords, hashtags, mentions, cashtags), follow, locations, language, types, percent and
+partition. Python's Unicode tables may be a version behind the server's; the tests' data contain nothing in which they
+differ."""
 
 import functools
 import re
@@ -181,7 +181,7 @@ class Filter:
         self.everything = firehose or not (self.phrases or self.follow or self.boxes)
 
     def matches(self, event):
-        """`event`: the whole event; a deletion carries its post as it was."""
+        """`event`: the whole event; a deletion contains its post."""
         if event["type"] not in self.types:
             return False
         if event["type"] in ("follow", "unfollow"):

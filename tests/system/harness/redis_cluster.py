@@ -1,4 +1,4 @@
-"""A Redis Cluster of masters and their replicas: real ones, on ports of this machine."""
+"""A real Redis Cluster of masters and their replicas, on ports of this machine."""
 
 import contextlib
 import json
@@ -16,12 +16,12 @@ from .redis_server import end_server, redis_program, tls_options
 from .waiting import eventually
 
 SLOTS = 16384
-NODE_TIMEOUT_MS = 8000  # nobody is replaced who only is slow; news need half of it
+NODE_TIMEOUT_MS = 8000  # slow nodes are not replaced; propagating changes takes half of it
 
 
 class ClusterNode:
-    """With a certificate, others come to it over TLS, and nodes to each other; `client` never does.
-    `append_only`: what it has answered is in its file. `settings`: more words for its command line."""
+    """With a certificate, clients and other nodes connect to it over TLS; `client` never does. `append_only`: what it
+    has acknowledged is in its file. `settings`: further options on its command line."""
 
     def __init__(self, folder, certificate=None, append_only=False, env=None, node_timeout_ms=NODE_TIMEOUT_MS,
                  port=None, settings=()):
@@ -69,7 +69,7 @@ class ClusterNode:
 
     @contextlib.contextmanager
     def hanging(self):
-        """It keeps its connections, and answers nobody."""
+        """Stops it: its connections stay open, but get no answers."""
         self.process.send_signal(signal.SIGSTOP)
         try:
             yield
@@ -78,11 +78,12 @@ class ClusterNode:
             eventually(self._answers, "the node answers again")
 
     def ask(self, *words):
-        """CLUSTER words."""
+        """Runs a CLUSTER command."""
         return self.client.execute_command("CLUSTER", *words)
 
     def follows(self, master):
-        """Whether it does from now on: with whom it is shaking hands still, it does not know by this name."""
+        """Whether it now follows `master`; a node with which the handshake is not complete is not known by this name.
+        """
         try:
             return self.ask("REPLICATE", master.id)
         except redis.ResponseError as error:
@@ -90,19 +91,19 @@ class ClusterNode:
             return False
 
     def slots(self):
-        """[(first, last, port of the master)] as this node has heard."""
+        """[(first, last, port of the master)] as known to this node."""
         return [(entry[0], entry[1], entry[2][1]) for entry in self.ask("SLOTS")]
 
     def port_of(self, slot):
-        """Of the master that has it, as this node has heard; None: nobody has."""
+        """Port of the master that has it, as known to this node; None: nobody has."""
         return next((port for first, last, port in self.slots() if first <= slot <= last), None)
 
     def has_slot(self, slot):
-        """As it says itself."""
+        """According to the node itself."""
         return self.port_of(slot) == self.port
 
     def view(self):
-        """{(id, master or -, whether it is away, config epoch, slots)} as this node has heard."""
+        """{(id, master or -, whether it is failing, config epoch, slots)} as known to this node."""
         lines = [line.split() for line in self.ask("NODES").splitlines()]
         return frozenset((words[0], words[3], "fail" in words[2], words[6], *words[8:]) for words in lines)
 
@@ -111,18 +112,18 @@ class ClusterNode:
             len({port for _, _, port in self.slots()}) == masters and "cluster_state:ok" in self.ask("INFO")
 
     def can_move_in_one_piece(self):
-        """Valkey from 9.0 and Redis from 8.4 can, by a command of their own."""
+        """Valkey since 9.0 and Redis since 8.4 can, with their own commands."""
         said = " ".join(self.ask("HELP"))
         return "GETSLOTMIGRATIONS" in said or " MIGRATION " in f" {said} "
 
     def moves_made(self):
-        """How many it has to do with that the servers have made in one piece."""
+        """The number of atomic moves by the servers in which it took part."""
         words = ("GETSLOTMIGRATIONS",) if "GETSLOTMIGRATIONS" in self.ask("HELP") else ("MIGRATION", "STATUS", "ALL")
         jobs = [dict(zip(job[::2], job[1::2])) for job in self.ask(*words)]
         return sum(job["state"] in ("success", "completed") for job in jobs)
 
     def cut_links(self):
-        """Those to and from the other nodes, which make new ones."""
+        """Closes its links to and from the other nodes, which open new ones."""
         for link in self.ask("LINKS"):
             said = dict(zip(link[::2], link[1::2]))
             self.client.execute_command("DEBUG", "CLUSTERLINK", "KILL", said["direction"], said["node"])
@@ -138,8 +139,8 @@ class ClusterNode:
 
 
 class RedisCluster:
-    """Nodes 0 to 2 begin as masters, nodes 3 to 5 as their replicas. `clocks`: a WallClock for each, and `env` what
-    all have else. `more` is for each ClusterNode."""
+    """Nodes 0 to 2 are masters at first, nodes 3 to 5 their replicas. `clocks`: a WallClock for each, and `env` further
+    variables for all. `more` is for each ClusterNode."""
 
     def __init__(self, folder, masters=3, certificate=None, clocks=(), env=None, **more):
         self.folder, self.more = folder, {"certificate": certificate, **more}
@@ -147,7 +148,7 @@ class RedisCluster:
         self.nodes = [ClusterNode(folder / f"n{n}", env=clocks[n].environment if clocks else env, **self.more).start()
                       for n in range(2 * masters)]
         for n, node in enumerate(self.nodes):
-            node.ask("SET-CONFIG-EPOCH", n + 1)  # else they have to agree on that, which takes them seconds
+            node.ask("SET-CONFIG-EPOCH", n + 1)  # otherwise they negotiate it, which takes seconds
         for node in self.nodes[1:]:
             self.nodes[0].ask("MEET", "127.0.0.1", node.public_port, node.bus_port)
         for n, node in enumerate(self.nodes[:masters]):
@@ -163,21 +164,21 @@ class RedisCluster:
         self.url = f"rediss+cluster://{seeds}?ssl-ca={certificate.file}" if certificate else f"redis+cluster://{seeds}"
 
     def is_whole(self):
-        """Everybody has heard of everything: who has not heard that a replica is one does not vote for it."""
+        """Every node knows everything: one that does not know that a replica is one does not vote for it."""
         try:
             return len({node.view() for node in self.nodes}) == 1 and \
                 all(node.has_heard_of_all(self.masters) for node in self.nodes) and \
                 sum(node.is_following() for node in self.nodes) == len(self.nodes) - self.masters
-        except redis.exceptions.BusyLoadingError:  # a replica that is given all data
+        except redis.exceptions.BusyLoadingError:  # a replica that is receiving all data
             return False
 
     def wait_whole(self):
-        """Until every node has heard who has every slot, and every replica has its data."""
+        """Waits until every node knows who has every slot, and every replica has its data."""
         eventually(self.is_whole, "the cluster is whole", 60)
 
     def wait_agreed(self):
-        """Until every node that runs has heard the same. Redis before 7.2 loses a slot for good, nobody has it any
-        more, when it is moved on by a node, or a replica is promoted, that has not heard of its last move yet
+        """Waits until every running node has the same view. Redis before 7.2 loses a slot, so that no node has it any
+        more, if it is moved on by a node, or a replica is promoted, that does not know of its last move yet
         (https://github.com/redis/redis/pull/12344)."""
         eventually(lambda: len({node.view() for node in self.nodes if node.is_running()}) == 1,
                    "the nodes agree", 60)
@@ -186,7 +187,7 @@ class RedisCluster:
         return any(other.is_running() and other.master_port() == node.port for other in self.nodes)
 
     def add_master(self):
-        """One more, which has no slots; `masters` counts it when it has."""
+        """Adds a master without slots; `masters` counts it when it has some."""
         node = ClusterNode(self.folder / f"n{len(list(self.folder.iterdir()))}", **self.more).start()
         self.nodes.append(node)
         self.nodes[0].ask("MEET", "127.0.0.1", node.public_port, node.bus_port)
@@ -195,14 +196,14 @@ class RedisCluster:
         return node
 
     def remove(self, node):
-        """It has no slots any more, and may have become a replica for that."""
+        """It has no slots any more, and may have become a replica because of that."""
         self.nodes.remove(node)
         node.stop(signal.SIGKILL)
         for other in self.nodes:
             other.ask("FORGET", node.id)
 
     def fix(self):
-        """What redis-cli does about moves that were left undone."""
+        """Does what redis-cli does about incomplete moves."""
         done = subprocess.run(["redis-cli", "--cluster", "fix", f"127.0.0.1:{self.nodes[0].port}"],
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=60, check=False)
@@ -212,11 +213,11 @@ class RedisCluster:
         return key_slot(f"{{{shard}}}".encode())
 
     def owners(self):
-        """The masters that run, in the order of the nodes."""
+        """The running masters, in the order of the nodes."""
         return [node for node in self.nodes if node.is_running() and node.master_port() is None]
 
     def owner(self, shard):
-        """The node that has the shard, as it says itself."""
+        """The node that has the shard, according to itself."""
         slot = self.slot(shard)
         return next(node for node in self.nodes if node.is_running() and node.has_slot(slot))
 
@@ -231,7 +232,7 @@ class RedisCluster:
         return [int(entry) for entry, _ in self._entries(shard)]
 
     def posts(self, shard):
-        """The same of posts; there may be late markers, too."""
+        """The same for posts only, without late markers."""
         return [int(entry) for entry, fields in self._entries(shard) if json.loads(fields["e"])["type"] == "post"]
 
     def _entries(self, shard):
@@ -239,7 +240,7 @@ class RedisCluster:
                 for entry, fields in self.owner(shard).client.xrange(f"sluice:{{{shard}}}:log")]
 
     def entries(self):
-        """(id, fields) of every event of all shards, from whoever has them, in order of their ids."""
+        """(id, fields) of every event of all shards, in order of their ids."""
         found = [entry for shard in range(self.shards) for entry in self._entries(shard)]
         return sorted(found, key=lambda entry: int(entry[0]))
 
@@ -247,8 +248,8 @@ class RedisCluster:
         return next(other for other in self.nodes if other.is_running() and other.master_port() == node.port)
 
     def promote(self, replica, *how):
-        """Makes it the master: in good order, or (TAKEOVER) whatever the others say. One that the others do not
-        vote for, because they have not heard of all moves yet, gives up after five seconds."""
+        """Makes it the master: with the master's consent, or (TAKEOVER) without the others. One that gets no votes,
+        because the others do not know of all moves yet, gives up after five seconds."""
         asked = []
 
         def is_master():
@@ -259,7 +260,7 @@ class RedisCluster:
         eventually(is_master, "the replica was promoted", 60)
 
     def begin_move(self, shard, target, keys=0):
-        """Says that the shard is being moved, and moves so many of its keys."""
+        """Marks the shard as being moved, and moves this many of its keys."""
         slot, source = self.slot(shard), self.owner(shard)
         target.ask("SETSLOT", slot, "IMPORTING", source.id)
         source.ask("SETSLOT", slot, "MIGRATING", target.id)
@@ -275,7 +276,7 @@ class RedisCluster:
         return bool(keys)
 
     def move(self, shard, target, at_once=100, between=lambda: None):
-        """Moves the slot of the shard as redis-cli --cluster reshard does: some keys, `between()`, some keys; then
+        """Moves the slot of the shard like redis-cli --cluster reshard does: some keys, `between()`, some keys; then
         target, source and the other masters are told who has it."""
         slot, source = self.slot(shard), self.owner(shard)
         self.begin_move(shard, target)
@@ -286,7 +287,7 @@ class RedisCluster:
         for node in (target, source, *(other for other in masters if other not in (target, source))):
             try:
                 node.ask("SETSLOT", slot, "NODE", target.id)
-            except redis.ResponseError:  # it has heard of it, had no other slots, and is a replica now
+            except redis.ResponseError:  # it knows already, had no other slots, and is a replica now
                 if node.master_port() is None:
                     raise
 
@@ -295,5 +296,5 @@ class RedisCluster:
             node.stop(how)
 
     def end(self):
-        """The test is over."""
+        """Called at the end of the test."""
         self.stop()

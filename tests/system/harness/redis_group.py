@@ -1,4 +1,4 @@
-"""A master, a replica and sentinels that watch them: real ones, on ports of this machine."""
+"""A real master, replica and sentinels that watch them, on ports of this machine."""
 
 import signal
 import subprocess
@@ -13,7 +13,7 @@ MASTER_NAME = "the.master"
 
 
 class Sentinel:
-    """One alone is its own majority. With a certificate others come to it over TLS; `client` never does."""
+    """A single one is its own majority. With a certificate clients connect to it over TLS; `client` never does."""
 
     def __init__(self, folder, master_port, down_after_ms, quorum, failover_timeout_ms, certificate=None):
         folder.mkdir(parents=True)
@@ -57,26 +57,26 @@ class Sentinel:
         return self.client.sentinel_master(MASTER_NAME)["num-slaves"] == 1
 
     def is_calm(self, others):
-        """Everybody is there, and no failover is under way."""
+        """All servers are up, and no failover is in progress."""
         master = self.client.sentinel_master(MASTER_NAME)
         replicas = self.client.sentinel_slaves(MASTER_NAME)
         return master["flags"] == "master" and master["num-other-sentinels"] == others and \
             [replica["flags"] for replica in replicas] == ["slave"]
 
     def fail_over(self):
-        """Makes the replica the master, whether or not the master is well."""
+        """Makes the replica the master, even if the master is well."""
         def is_ordered():
             try:
                 return self.client.execute_command("SENTINEL", "FAILOVER", MASTER_NAME)
-            except redis.ResponseError as refused:  # it has not looked at the replica of late
+            except redis.ResponseError as refused:  # it has not checked the replica recently
                 if "NOGOODSLAVE" not in str(refused):
                     raise
         eventually(is_ordered, "the sentinel has a replica to promote", 60)
 
 
 class RedisGroup:
-    """`master` and `replica` are those of the beginning. A master that only is slow is not replaced, unless
-    the test says how long it may be silent."""
+    """`master` and `replica` are those at the beginning. A slow master is not replaced, unless the test sets how long
+    it may be silent."""
 
     def __init__(self, folder, down_after_ms=600000, sentinels=1, failover_timeout_ms=60000, append_only=False,
                  kind=None):
@@ -97,37 +97,37 @@ class RedisGroup:
         self.sentinel = self.sentinels[0]
         for sentinel in self.sentinels:
             eventually(sentinel.knows_replica, "the sentinel knows the replica", 60)
-        # the first sentinel is not there: the others are asked
+        # the first sentinel does not exist: the others are asked
         ports = [steady_port(), *(sentinel.public_port for sentinel in self.sentinels)]
         self.url = f"redis+sentinel://{','.join(f'127.0.0.1:{port}' for port in ports)}/{MASTER_NAME}"
         if certificate:
             self.url = f"{self.url.replace('redis', 'rediss', 1)}?ssl-ca={certificate.file}"
 
     def forget_master(self):
-        """From now on the sentinel knows nobody, and puts nothing right."""
+        """From now on the sentinel knows no master, and corrects nothing."""
         self.sentinel.client.execute_command("SENTINEL", "REMOVE", MASTER_NAME)
 
     def name_master(self, server):
-        """This server is the master from now on."""
+        """From now on this server is the master."""
         self.sentinel.client.execute_command("SENTINEL", "MONITOR", MASTER_NAME, "127.0.0.1", server.public_port, 1)
 
     def kill_master(self):
-        """From now on a silence is the end of it, for the sentinel, too."""
+        """From now on silence counts as failure, for the sentinel, too."""
         self.master.stop(signal.SIGKILL)
         self.sentinel.client.execute_command("SENTINEL", "SET", MASTER_NAME, "down-after-milliseconds", 500)
 
     def wait_failover(self):
-        """Until the sentinel has made the replica the master."""
+        """Waits until the sentinel has made the replica the master."""
         eventually(lambda: self.sentinel.master_port() == self.replica.public_port, "the replica was promoted", 60)
 
     def named_master(self):
-        """The server that all sentinels name; None: they do not agree."""
+        """The server that all sentinels name; None: they disagree."""
         ports = {sentinel.master_port() for sentinel in self.sentinels}
         return next((server for server in (self.master, self.replica) if ports == {server.public_port}), None)
 
     def wait_whole(self):
-        """Until one is the master in everybody's eyes and the other its replica, with its data; returns
-        the master. A master that comes back after a failover takes its sentinels ten seconds."""
+        """Waits until all agree that one is the master and the other its replica, with its data; returns the master.
+        When a master comes back after a failover, its sentinels take ten seconds."""
         def whole():
             try:
                 master = self.named_master()

@@ -1,4 +1,4 @@
-"""A real redis-server of the test's own: a unix socket in a fresh folder; TCP only on demand."""
+"""A real redis-server for a test: a unix socket in a fresh folder; TCP only on demand."""
 
 import contextlib
 import json
@@ -14,24 +14,23 @@ from .ports import steady_port
 from .tls import Certificate
 from .waiting import Deadline, eventually
 
-# SLUICE_TEST_REDIS: what servers.redis() starts, unless the test says how else. tls: sluiced and sluice come to it
-# by rediss://; the test itself looks behind the scenes by the unix socket in any case. cluster: a ClusteredRedis.
+# SLUICE_TEST_REDIS: what servers.redis() starts, unless the test says otherwise. tls: sluiced and sluice connect with
+# rediss://; the test itself always uses the unix socket. cluster: a ClusteredRedis.
 KIND = os.environ.get("SLUICE_TEST_REDIS", "unix")
 
 
 def shard_of(number):
-    """Where the user, post or event of this id lives."""
+    """Returns the shard of the user, post or event with this id."""
     return int(number) // 64 % 64
 
 
 def redis_program():
-    """SLUICE_TEST_REDIS_SERVER: another Redis than that of the machine, or a Valkey."""
+    """SLUICE_TEST_REDIS_SERVER: another Redis than the installed one, or a Valkey."""
     return os.environ.get("SLUICE_TEST_REDIS_SERVER") or shutil.which("redis-server") or "/usr/bin/redis-server"
 
 
 def end_server(process, how):
-    """Waits for its end, too. One that cannot save what it has stays, whatever SIGTERM says: it is killed, and the
-    test fails."""
+    """Also waits for its end. A server that cannot save ignores SIGTERM: it is killed, and the test fails."""
     process.send_signal(how)
     try:
         process.wait(20)
@@ -42,19 +41,19 @@ def end_server(process, how):
 
 
 def tls_options(certificate, port, *more):
-    """Of a redis-server with this certificate at this port; `more`: what it does over TLS besides."""
+    """Options of a redis-server with this certificate at this port; `more`: further uses of TLS."""
     file, key = map(str, (certificate.file, certificate.key))
     return ["--tls-port", str(port), "--tls-auth-clients", "no", "--tls-ca-cert-file", file, "--tls-cert-file", file,
             "--tls-key-file", key, *(word for option in more for word in (option, "yes"))]
 
 
 class Database:
-    """What is in a Redis, or in a cluster: looked up behind the scenes by `client`."""
+    """The contents of a Redis, or of a cluster, accessed directly by `client`."""
 
     is_clustered, publish_command = False, "PUBLISH"
 
     def key(self, owner, name):
-        """The key of something that a user or post of this id has."""
+        """The key of data that belong to the user or post with this id."""
         return f"sluice:{{{shard_of(owner)}}}:{name}"
 
     def logs(self):
@@ -69,18 +68,18 @@ class Database:
                       key=lambda entry: int(entry[0]))
 
     def log(self, owner=None):
-        """The same, of the events what they say; but for those of users, which no client gets unasked."""
+        """The same, with the events' JSON; without events of users, which clients only get on request."""
         return [event for event in self.log_with_users(owner) if event["type"] != "user"]
 
     def log_with_users(self, owner=None):
         return [json.loads(fields["e"]) for _, fields in self.entries(owner)]
 
     def publish(self, message, shard=0):
-        """As a producer in any language does; returns the number of receivers."""
+        """Publishes like a producer in any language; returns the number of receivers."""
         return self.client.execute_command(self.publish_command, self.channel(shard), message)
 
     def publish_many(self, messages, shard=0):
-        """All of them at once, in this order."""
+        """Publishes all at once, in this order."""
         pipe = self.client.pipeline(transaction=False)
         for message in messages:
             pipe.execute_command(self.publish_command, self.channel(shard), message)
@@ -97,11 +96,11 @@ class Database:
         return f"sluice:{{{shard}}}:live"
 
     def drop_subscribers(self):
-        """Cuts every subscriber's connection, as a network failure would."""
+        """Closes every subscriber's connection, as a network failure would."""
         self.client.execute_command("CLIENT", "KILL", "TYPE", "pubsub")
 
     def drop_clients(self, name):
-        """Cuts the connections of this name."""
+        """Closes the connections with this name."""
         for master in self.masters:
             for client in master.client_list():
                 if client["name"] == name:
@@ -110,7 +109,7 @@ class Database:
 
 class RedisServer(Database):
     def __init__(self, folder, append_only=False, port=0, bind="127.0.0.1", env=None, kind=None):
-        """`kind`: "unix" or "tls", what `url` is."""
+        """`kind`: "unix" or "tls", for `url`."""
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.socket = self.folder / "redis.sock"
@@ -121,17 +120,17 @@ class RedisServer(Database):
         self.port, self.bind = port, bind  # port 0: none
         if (kind or KIND) == "tls":
             self.serve_tls(Certificate(self.folder))
-        self.shards = 1  # of the database that is in it, or will be
+        self.shards = 1  # of the database that is or will be in it
         self.process = None
         self.client = redis.Redis(unix_socket_path=str(self.socket), decode_responses=True)
 
     def serve_tls(self, certificate):
-        """From its next start on, and then only so as far as `url` is concerned."""
+        """From its next start on it serves TLS, and `url` uses only that."""
         self.certificate, self.tls_port = certificate, steady_port()
         self.url = f"rediss://127.0.0.1:{self.tls_port}/0?ssl-ca={certificate.file}"
 
     def url_over_tcp(self, login=""):
-        """Without TLS. `login`: USER:PASSWORD@, for whom else than everybody."""
+        """Without TLS. `login`: USER:PASSWORD@, for another user than the default one."""
         if not self.port:
             self.port = steady_port()
             self.client.config_set("port", self.port)
@@ -139,17 +138,17 @@ class RedisServer(Database):
 
     @property
     def public_port(self):
-        """Where others come to, over TLS if it has that."""
+        """The port for others, with TLS if enabled."""
         return self.tls_port or self.port
 
     def show_certificate(self):
-        """The one that is in the files now, to whoever connects from now on."""
+        """New connections get the certificate that is in the files now."""
         self.client.execute_command("CONFIG", "SET", "tls-cert-file", str(self.certificate.file),
                                     "tls-key-file", str(self.certificate.key))
 
     def start(self):
         """Starts it, or starts it again on the same socket and data; returns when it answers."""
-        log = self.folder / "redis.log"  # a pipe that nobody reads would stop it one day
+        log = self.folder / "redis.log"  # with a pipe that nobody reads it would block some day
         with open(log, "ab") as out:
             said_before = out.tell()
             self.process = subprocess.Popen(
@@ -176,11 +175,11 @@ class RedisServer(Database):
             self.client.connection_pool.disconnect()
 
     def end(self):
-        """The test is over, and what it has written is not needed any more."""
+        """The test is over, and its data are not needed any more."""
         self.stop(signal.SIGKILL)
 
     def master_of(self, shard):
-        """The client of who has the shard."""
+        """The client of the node that has the shard."""
         return self.client
 
     @property
@@ -189,7 +188,7 @@ class RedisServer(Database):
         return [self.client]
 
     def shards_by_clock(self):
-        """Those that go on together when the clock steps."""
+        """Shards that share a clock."""
         return [list(range(self.shards))]
 
     @property
@@ -198,7 +197,7 @@ class RedisServer(Database):
 
     @property
     def folders(self):
-        """Where it keeps its files."""
+        """The folders of its files."""
         return [self.folder]
 
     @contextlib.contextmanager

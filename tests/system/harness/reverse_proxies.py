@@ -1,5 +1,5 @@
-"""The proxies of docs/proxies.md, as children of a test: each runs the very file of packaging/proxies, in which only
-ports, names and paths are others, and has what a system gives it (logs, process ids) in a folder of its own."""
+"""The proxies of docs/proxies.md, as child processes of a test: each runs the file from packaging/proxies, in which
+only ports, names and paths are replaced, and has its files (logs, process ids) in its own folder."""
 
 import os
 import pathlib
@@ -16,17 +16,17 @@ APACHE_MODULES = "mpm_event authz_core env unixd alias asis headers http2 proxy 
 
 
 def program(name):
-    """Its path, also where only root looks; None: it is not installed."""
+    """Returns its path, also from directories that only root has in PATH; None: it is not installed."""
     return shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin")
 
 
 class ReverseProxy:
-    """In front of `upstream`, a port of 127.0.0.1; clients come to `port`, by TLS with the certificate that is in
+    """A proxy in front of `upstream`, a port of 127.0.0.1; clients connect to `port`, over TLS with the certificate in
     `folder`. start() returns when they can."""
 
     name = None
     programs = ()
-    is_relay = False  # of TCP: TLS is the server's
+    is_relay = False  # a TCP relay: TLS is handled by the server
 
     def __init__(self, folder, upstream, certificate):
         self.folder, self.upstream, self.certificate = pathlib.Path(folder), upstream, certificate
@@ -42,7 +42,7 @@ class ReverseProxy:
         return [name for name in cls.programs if not program(name)]
 
     def write(self, file, replaced, before="", behind="", as_name=None):
-        """The file of that name with what is different here; every one of these words is in it."""
+        """Writes the file of that name with replacements; every replaced word must be in it."""
         text = (FILES / file).read_text()
         for word, instead in replaced.items():
             assert word in text, f"{word} is not in {file}"
@@ -165,12 +165,12 @@ class Varnish(ReverseProxy):
         self.run("varnishd", "-F", "-j", "none", "-n", self.folder / "varnish", "-a", f"127.0.0.1:{inner},PROXY",
                  "-p", "feature=+http2", "-s", "malloc,8m", "-f", config)
         eventually(lambda: self.listens(inner), "varnishd listens")
-        user = ["--user=_hitch"] if os.geteuid() == 0 else []  # it does not serve as root
+        user = ["--user=_hitch"] if os.geteuid() == 0 else []  # it refuses to run as root
         self.run("hitch", f"--config={tls}", "--workers=1", *user)
 
 
 class HaproxyTcp(ReverseProxy):
-    """Version 2 of the PROXY protocol; TLS is the server's."""
+    """Version 2 of the PROXY protocol; TLS is handled by the server."""
 
     name = "haproxy-tcp"
     programs = ("haproxy",)
@@ -189,7 +189,7 @@ class HaproxyTcp1(HaproxyTcp):
 
 
 class NginxStream(Nginx):
-    """Version 1, by nginx as a relay of TCP."""
+    """Version 1, by nginx as a TCP relay."""
 
     name = "nginx-stream"
     is_relay = True

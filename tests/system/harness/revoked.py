@@ -1,5 +1,5 @@
-"""Clients whose tokens are taken back while they listen: how long until their streams end, and what they are
-given that they should not be. They come back with the same token until it is refused."""
+"""Clients whose tokens are revoked while they listen: how long until their streams end, and what they still receive.
+They reconnect with the same token until it is refused."""
 
 import itertools
 import threading
@@ -12,7 +12,7 @@ from .waiting import DeadlinePassed
 
 FIREHOSE = "/v1/stream/firehose"
 TRANSPORTS = ["ndjson", "delimited", "sse", "raw-websocket"]
-GRACE_MS = 1000  # what was posted so long after the revocation is nobody's whose token it took back
+GRACE_MS = 1000  # what was posted this long after the revocation must not reach its clients
 PATIENCE_S = 40
 
 
@@ -25,8 +25,8 @@ class Victim:
 
     def __init__(self, storm, number):
         self.storm, self.number = storm, number
-        self.ends = []  # (when it was revoked, Unix time; seconds until its stream was told)
-        self.late = []  # (id of the revocation, id of an event that came all the same)
+        self.ends = []  # (time of the revocation, Unix time; seconds until its stream was told)
+        self.late = []  # (id of the revocation, id of an event that arrived nevertheless)
         self.let_in = self.broken = self.unanswered = 0
         self.faults = []
         self._over = threading.Event()
@@ -45,7 +45,7 @@ class Victim:
             try:
                 self._round(f"victim{self.number}.{turn}", transport)
             except (OSError, ConnectionEnded, DeadlinePassed, Refused):
-                self.broken += 1  # before anything was revoked
+                self.broken += 1  # before any revocation
 
     def _open(self, sub, transport):
         return self.storm.gateway.stream(FIREHOSE, transport, token=self.storm.gateway.token(sub=sub))
@@ -63,7 +63,7 @@ class Victim:
         self._come_back(sub, transport, made["id"], time.monotonic() + PATIENCE_S)
 
     def _listen(self, stream, revocation, deadline):
-        """Until it ends; true: with the reason. What it is given is judged."""
+        """Reads until it ends; true: with the reason. Checks what it receives."""
         try:
             while (message := stream.next(max(0.1, deadline - time.monotonic()))) is not None:
                 if message.type == "disconnect" and message["code"] == "token_revoked":
@@ -106,7 +106,7 @@ class Revocations:
         return [one for victim in self.victims for one in getattr(victim, name)]
 
     def ends(self):
-        """(those in calm weather, all others): seconds from the request to the stream's end, sorted."""
+        """(those without a fault, all others): seconds from the request to the stream's end, sorted."""
         rough = [(began - 1, ended + 3) for began, ended, _ in self.storm.history]
         calm, others = [], []
         for when, seconds in self._all("ends"):

@@ -1,4 +1,4 @@
-"""What rises, counted again from the log: the terms of trends over five minutes, while all numbers are exact."""
+"""A second computation of trends over five minutes from the log, while all numbers are exact."""
 
 import collections
 import math
@@ -10,12 +10,12 @@ SLICE_MS = WINDOW_MS // PARTS
 
 
 def first_ms(end_id):
-    """Where what is looked at for the bucket with this id begins: two windows, by slices."""
+    """Beginning of the data for the bucket with this id: two windows, in slices."""
     return (picks.ms_of(end_id) // SLICE_MS + 1) * SLICE_MS - 2 * WINDOW_MS
 
 
 class Slice:
-    """`terms`: how many posts of each, and by whom."""
+    """`terms`: for each, how many posts have it, and their users."""
 
     def __init__(self, posts=()):
         self.posts = 0
@@ -28,7 +28,7 @@ class Slice:
 
 
 class Recount:
-    """`posts`: (id, user, set of terms) of all posts that the log holds."""
+    """`posts`: (id, user, set of terms) of all posts in the log."""
 
     def __init__(self, posts):
         self.posts = collections.defaultdict(list)  # by slice
@@ -43,7 +43,7 @@ class Recount:
         return Slice(post for post in self.posts.get(number, ()) if post[0] <= end_id)
 
     def terms(self, end_id, limit=20):
-        """As they are told at the end of the bucket with this id."""
+        """The terms that should be sent at the end of the bucket with this id."""
         if end_id not in self.told:
             self.told[end_id] = self._count(end_id, limit)
         return self.told[end_id]

@@ -1,4 +1,4 @@
-"""The servers of a test, or of a file of tests, or of a bench."""
+"""The servers of a test, of a file of tests, or of a benchmark."""
 
 import os
 import pathlib
@@ -12,28 +12,28 @@ from .mariadb_server import MariadbServer
 from .redis_server import KIND, Database, RedisServer
 
 
-# SLUICE_TEST_SHARDS=8: a database of a Redis that a test starts has so many shards, unless the test
-# says how many it needs. Where there are several, sluiced runs the tasks between them.
+# SLUICE_TEST_SHARDS=8: the number of shards of databases that tests create, unless a test needs another number. If
+# there are several, sluiced runs the tasks between them.
 SHARDS = int(os.environ.get("SLUICE_TEST_SHARDS", "8" if KIND == "cluster" else "1"))
 
 
 class Servers:
-    """Starts servers in folders of their own and ends them all. Clients come over TLS when there is a
-    certificate. `clusters`: where a test that needs any Redis has a cluster from."""
+    """Starts servers in their own folders and ends them all. Clients connect over TLS if there is a certificate.
+    `clusters`: provides clusters to tests that need any Redis."""
 
     def __init__(self, certificate=None, clusters=None):
         self.certificate, self.clusters = certificate, clusters
-        # Not pytest's tmp_path: the path of a unix socket must stay below 108 bytes.
+        # Not pytest's tmp_path: the path of a unix socket must be shorter than 108 bytes.
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sluice-"))
         self.redis_servers, self.gateways = [], []
-        self.guests = []  # whatever else runs: stopped first, also when a test fails
+        self.guests = []  # other programs: stopped first, also when a test fails
 
     def folder_for(self, name):
         return self.folder / f"{name}{len(self.redis_servers) + len(self.gateways)}"
 
     def redis(self, shards=SHARDS, kind=KIND, **options):
-        """A started redis-server, or a cluster, with a database of so many shards; of one shard, a redis-server is
-        empty still. `shards` None: it is empty in any case."""
+        """Returns a started redis-server, or a cluster, with a database of this many shards; with one shard, a
+        redis-server is still empty. `shards` None: it is empty in any case."""
         if kind == "cluster":
             server = ClusteredRedis(self.folder_for("redis"), self.clusters, **options)
         else:
@@ -50,15 +50,15 @@ class Servers:
         return server.start()
 
     def gateway(self, redis, *options, start=True, workers=1, **more):
-        """A started sluiced; `redis` what redis() returned, an URL, or None for the embedded one."""
+        """Returns a started sluiced; `redis` is what redis() returned, a URL, or None for the embedded one."""
         url = redis.url if isinstance(redis, Database) else redis
         if isinstance(redis, Database) and redis.shards > 1 and "--run-tasks" not in options:
             options += ("--run-tasks", "on")
-        timeouts = {"--api-timeout": "1m", "--redis-timeout": "1m"}  # a slow machine is none that is away
-        if not more.get("build"):  # programs of before 0.2 do not have these
+        timeouts = {"--api-timeout": "1m", "--redis-timeout": "1m"}  # a slow machine must not count as unavailable
+        if not more.get("build"):  # programs before 0.2 do not have these options
             timeouts["--worker-timeout"] = "1m"
             if isinstance(redis, Database) and redis.shards > 1:
-                timeouts["--order-wait"] = "10s"  # and no shard of it is late
+                timeouts["--order-wait"] = "10s"  # and no shard is late
         for option, time in timeouts.items():
             if option not in options:
                 options += (option, time)
@@ -68,7 +68,7 @@ class Servers:
         return gateway.start() if start else gateway
 
     def successor(self, gateway, *options, start=True, workers=1, **more):
-        """A sluiced that takes the place of `gateway`, with settings of its own."""
+        """Returns a sluiced that takes over from `gateway`, with its own settings."""
         return self.gateway(gateway.redis_url, "--takeover", *options, start=start,
                             workers=workers, listen=f"127.0.0.1:{gateway.port}",
                             data_dir=gateway.data_dir, **more)

@@ -1,8 +1,8 @@
-"""A storm: producers, clients that come, go and stall, and faults of every kind; then the count.
+"""A storm: producers, clients that connect, disconnect and stall, and faults of every kind; then the comparison.
 
-Each client keeps what it has received over all its connections, coming back with its cursor. At the end
-that is compared with the log: what is missing without a gap, what came twice, what is out of order. What
-happens is drawn from a seed; when it happens is up to the machine, and changes nothing about the count."""
+Each client records what it receives over all its connections, resuming with its cursor. In the end that is compared
+with the log: what is missing without a gap, what came twice, what is out of order. What happens is determined by a
+seed; when it happens depends on the machine, which does not affect the comparison."""
 
 import json
 import math
@@ -28,20 +28,20 @@ from .revoked import Revocations
 from .waiting import DeadlinePassed, eventually
 from .wall_clock import WallClock
 
-WRITERS = 4  # to the library
-RECOVERY_TIMEOUT_S = 0.5  # of one request: who has no answer by then asks again
+WRITERS = 4  # through the API
+RECOVERY_TIMEOUT_S = 0.5  # for one request, which is then repeated
 CLOCK_STEPS_S = (-600, -20, 20, 600)
 
-# What a storm may have beyond its Redis, gateway and clients: clocks that step; a library of posts that
-# move to an archive, which is taken away; a cache that comes and goes; events published past the log;
-# a wire to Redis that is reset; and clients whose tokens are taken back.
+# What a storm may have in addition to Redis, gateway and clients: clocks that are set; posts that move to an archive,
+# which becomes unavailable; a cache that comes and goes; events published without the log; connections to Redis that
+# are reset; and clients whose tokens are revoked.
 EXTRAS = ("clocks", "archive", "cache", "outsiders", "resets", "revocations")
 
 
 class Storm:
-    """The servers, the clients, and what is done to them. `servers` is conftest's. `sentinel`: with a
-    master, a replica and three sentinels; `redis` is whoever is the master. `extras` of EXTRAS, and
-    several shards, are for a Redis of its own behind a proxy only. cluster_storm.py has that of a cluster."""
+    """The servers, the clients, and the faults. `servers` is conftest's. `sentinel`: with a master, a replica and three
+    sentinels; `redis` is the current master. `extras` of EXTRAS, and several shards, are only possible with a single
+    Redis behind a proxy. For clusters see cluster_storm.py."""
 
     least_workers = 1
 
@@ -52,11 +52,11 @@ class Storm:
         assert not (embedded or sentinel) or (shards == 1 and not extras)
         self.options = ["--keepalive-ms", 500, "--max-owed-bytes", "64K", "--drain-timeout", "2s",
                         *options]
-        self.due_steps = {}  # of each clock
+        self.due_steps = {}  # by clock
         self.redis_clock = self.gateway_clock = self.library = self.cache = self.outsider = self.revocations = None
-        self.done = {}  # faults by name
-        self.history = []  # (begin, end, name) of each
-        self.is_over = threading.Event()  # nothing happens any more: whoever stalls goes on
+        self.done = {}  # number of faults by name
+        self.history = []  # (begin, end, name) of each fault
+        self.is_over = threading.Event()  # no more events: stalled clients continue
         self.retired = []
         self.group = self.proxy = None
         self._start_servers(sentinel, workers=workers, listen=f"127.0.0.1:{steady_port()}")
@@ -68,14 +68,14 @@ class Storm:
         self.producer = Producer(self.cli, random.Random(self.rng.random()))
         self.dictionary = self._add_dictionary(40961, workers)
         self.clients = []
-        self.said = {}  # the JSON of each event by id and members asked for, as it was told first
+        self.said = {}  # the JSON of each event by id and requested members, as received first
         if "archive" in extras:
             self._open_library()
         if "revocations" in extras:
             self.revocations = Revocations(self)
 
     def _add_dictionary(self, number, workers):
-        """(id, bytes), which compressed streams may ask for."""
+        """(id, bytes), which compressed streams may request."""
         draw = random.Random(number)
         texts = [" ".join(draw.choices(WORDS, k=9)) for _ in range(400)]
         data = zstd.train(number, texts)
@@ -87,7 +87,7 @@ class Storm:
         """`redis`, or `group`, and `gateway`."""
         if self.embedded:
             self.gateway = self.servers.gateway(None, *self.options, **more)
-            self.redis = RedisServer(self.gateway.data_dir)  # which sluiced has started
+            self.redis = RedisServer(self.gateway.data_dir)  # started by sluiced
         elif sentinel:
             self.group = RedisGroup(self.servers.folder / "group", down_after_ms=1500, sentinels=3,
                                     failover_timeout_ms=10000, append_only=True)
@@ -135,8 +135,8 @@ class Storm:
         self.library = Library(self, users, self.archive_file)
 
     def add_clients(self, per_kind, calm=1, names=None):
-        """So many of each kind (of those in `names`), in turn over its transports; `calm` ones neither leave nor
-        stall. And a `sluice tail` where it can follow that and has no certificate to check."""
+        """Adds this many of each kind (of those in `names`), with alternating transports; `calm` ones neither leave nor
+        stall. Also a `sluice tail` where it can follow the stream and there is no certificate to verify."""
         for turn, kind in enumerate(kinds_of_streams(self.people)):  # each begins with other transports
             if names is not None and kind.name not in names:
                 continue
@@ -145,7 +145,7 @@ class Storm:
                 who = CountingClient if kind.counts else TrendsClient if kind.rises else \
                     PacedClient if kind.rate else SampledClient if kind.is_sampled else Client
                 self.clients.append(who(self, kind, transport, self.rng.random(), number < calm))
-            if kind.tail and not self.gateway.tls:  # it trusts the system's authorities only
+            if kind.tail and not self.gateway.tls:  # it trusts only the system's authorities
                 self.clients.append(Tail(self, kind))
 
     # Faults
@@ -171,7 +171,7 @@ class Storm:
         return every
 
     def inflict(self, fault, pause):
-        """`pause(seconds)` passes the time that something stays broken."""
+        """`pause(seconds)` waits while something stays broken."""
         self.done[fault.__name__] = self.done.get(fault.__name__, 0) + 1
         self._find_master()
         began = time.time()
@@ -208,8 +208,8 @@ class Storm:
         self._write_at_once()
 
     def _write_at_once(self):
-        """Or a Redis that is killed may lose what it has said already: up to two seconds of it
-        while the disk is busy."""
+        """Otherwise a killed Redis may lose what it has acknowledged: up to two seconds of it while the disk is busy.
+        """
         self.redis.client.config_set("appendfsync", "always")
 
     def _redis_answers(self):
@@ -217,14 +217,14 @@ class Storm:
             return self.redis.client.ping()
         except OSError:
             return False
-        except Exception:  # the client's own kinds: refused, loading
+        except Exception:  # the client's own exceptions: refused, loading
             return False
 
     def kill_subscribers(self, _):
         self.redis.drop_subscribers()
 
     def kill_connections(self, _):
-        """Those of commands, the producers' too."""
+        """Those for commands, including the producers'."""
         self.redis.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 
     def stop_redis(self, pause):
@@ -276,16 +276,16 @@ class Storm:
             self.outsider.publish()
 
     def publish_ahead(self, _):
-        """As a producer does whose clock is an hour ahead."""
+        """Like a producer whose clock is an hour ahead."""
         self.outsider.publish(3600)
 
     def promote_replica(self, _):
-        """By order of a sentinel: the master lives, and takes what it is sent until it is told."""
+        """By order of a sentinel: the old master keeps running, and accepts writes until it is told."""
         self.rng.choice(self.group.sentinels).fail_over()
         eventually(lambda: self.group.named_master() not in (None, self.redis), "the replica is master", 60)
 
     def kill_master(self, pause):
-        """For so long that the replica is promoted; then it is back, and made a replica."""
+        """Long enough that the replica is promoted; then it is back, and becomes a replica."""
         self.redis.stop(signal.SIGKILL)
         eventually(lambda: self.group.named_master() not in (None, self.redis), "the replica is master", 60)
         pause(self.rng.uniform(0, 2))
@@ -294,17 +294,17 @@ class Storm:
     def kill_worker(self, _):
         gateway, worker = self.gateway, self.rng.choice(self.gateway.workers())
         os.kill(worker, signal.SIGKILL)
-        # A server that is told to end meanwhile says by its status that a worker died.
+        # A server that is told to end meanwhile reports by its exit status that a worker died.
         eventually(lambda: worker == gateway.pid or worker not in processes.children(gateway.pid), "its parent knows")
 
     def _kill_gateway(self):
-        """The parent: the kernel kills its workers."""
+        """Kills the parent: the kernel kills its workers."""
         workers = self.gateway.workers()
         self.gateway.process.kill()
         self.gateway.process.wait()
         self.gateway.process = None
         eventually(lambda: not any(map(processes.is_alive, workers)), "the workers are gone")
-        # The first thread of a process may be gone while others, who hold its sockets, are on their way.
+        # The first thread of a process may have ended while others, which hold its sockets, are still ending.
         eventually(lambda: is_free(self.gateway.port), "nobody listens any more")
 
     def kill_gateway(self, pause):
@@ -313,7 +313,7 @@ class Storm:
         self._follow_up()
 
     def kill_everything(self, pause):
-        """Every process of ours; what Redis has written is what is left."""
+        """Kills all our processes; only what Redis has written remains."""
         if self.embedded:
             os.kill(self.redis_pid(), signal.SIGKILL)
         else:
@@ -342,14 +342,14 @@ class Storm:
             listen=f"127.0.0.1:{self.gateway.port}", data_dir=self.gateway.data_dir)
 
     def check(self):
-        """Fails when a sanitizer or an assert spoke in any sluiced of this storm."""
+        """Fails if a sanitizer or an assertion reported an error in any sluiced of this storm."""
         for gateway in (*self.retired, self.gateway):
             report = sanitizer_report(gateway.log())
             assert not report, report
 
     def await_recovery(self, seconds=10):
-        """A fault is over: how many seconds until the API writes and reads again and everybody calm was
-        given what it wrote; infinite: it was not in time."""
+        """After a fault: returns how many seconds it takes until the API writes and reads again and all calm clients
+        received what it wrote; infinite: not in time."""
         try:
             return self._await_recovery(seconds)
         except DeadlinePassed:
@@ -372,17 +372,17 @@ class Storm:
         return time.monotonic() - began
 
     def witnesses(self):
-        """Users whose posts show that all goes on."""
+        """Users whose posts show that everything works."""
         return [self.people["u0"]]
 
-    # The count
+    # Counting
 
     def read_log(self):
-        """What there was to get: all ids, and those of each kind of stream."""
-        self.in_log, self.posts = set(), {}  # what is hashed of each post
+        """Reads all ids that could be received, and those of each kind of stream."""
+        self.in_log, self.posts = set(), {}  # the value that is hashed, by post
         self.wanted = {client.kind.name: [] for client in self.clients}
-        self.authors = {}  # of posts: who, and in which language
-        self.rules = {}  # of events: the names of the rules that want them, of all kinds the same
+        self.authors = {}  # of posts: author and language
+        self.rules = {}  # of events: the names of the rules that match them, of all kinds together
         rules = next((client.kind.rules for client in self.clients if client.kind.rules), ())
         said = []  # of all posts: the tags
         kinds = {client.kind.name: client.kind for client in self.clients}.values()
@@ -405,7 +405,7 @@ class Storm:
         self.rising = rising.Recount(said)
 
     def settle(self, seconds=60):
-        """The producers stop, all faults are over: waits until everybody has everything."""
+        """The producers stop, all faults are over: waits until all clients have everything."""
         if self.revocations:
             self.revocations.stop()
         self.producer.stop()
@@ -423,7 +423,7 @@ class Storm:
             return all(client.has(event_id) for client in self.clients for event_id in last[client.kind.name])
         try:
             eventually(all_have_the_last, "everything has come", seconds)
-        except DeadlinePassed:  # the count will show it; who waits at its end for nothing is told here
+        except DeadlinePassed:  # the comparison will show it; clients that wait at the end for nothing are told here
             late = [f"{client.kind.name} by {client.transport}" for client in self.clients
                     if not all(client.has(event_id) for event_id in last[client.kind.name])]
             warnings.warn(f"the last events have not come within {seconds} s: {late}")
@@ -431,7 +431,7 @@ class Storm:
             client.stop()
 
     def rows(self):
-        """A row for each kind and transport: the counts of its clients added up."""
+        """Returns a row for each kind and transport: the sums of its clients."""
         rows = {}
         for client in self.clients:
             row = rows.setdefault((client.kind.name, client.transport), {"clients": 0})
@@ -448,7 +448,7 @@ COLUMNS = ["clients", "connections", "stalls", "events", "missing", "twice", "di
 
 
 def table(rows, columns=COLUMNS):
-    """Markdown, with a line for all."""
+    """Markdown, with a line for the total."""
     lines = ["| stream | transport | " + " | ".join(columns) + " |",
              "| --- | --- |" + " ---: |" * len(columns)]
     total = dict.fromkeys(columns, 0)

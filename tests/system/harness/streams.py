@@ -1,6 +1,6 @@
-"""Reading streams: what arrives, as messages, whatever the transport.
+"""Reads streams as messages, over any transport.
 
-HttpStream and websocket.WebSocket answer to the same calls: next(), until(), closed(), close()."""
+HttpStream and websocket.WebSocket have the same methods: next(), until(), closed(), close()."""
 
 import json
 import threading
@@ -14,7 +14,7 @@ CONTROL = {"hello", "gap", "warning", "disconnect", "cursor", "sampling"}
 
 
 class Message:
-    """One JSON object from the server, with what its stream format said about it."""
+    """One JSON object from the server, with the metadata of its stream format."""
 
     def __init__(self, raw, sse_id=None, sse_event=None):
         self.raw = raw
@@ -49,7 +49,7 @@ KEEPALIVE = _KeepAlive()
 
 
 class Refused(Exception):
-    """The stream was not opened; `response` says why."""
+    """The stream was not opened; `response` has the reason."""
 
     def __init__(self, response):
         super().__init__(repr(response))
@@ -60,14 +60,14 @@ class Stream:
     """What all streams have in common; next() is the transport's."""
 
     keepalives = 0
-    shows_keepalives = False  # then next() returns KEEPALIVE for each
+    shows_keepalives = False  # if set, next() returns KEEPALIVE for each
 
     def next(self, seconds=None):
-        """The next message; None: the server ended the stream properly."""
+        """Returns the next message; None: the server ended the stream properly."""
         raise NotImplementedError
 
     def wait_keepalives(self, count, seconds=None):
-        """Waits for so many keep-alives in a row; a message before them is an error."""
+        """Waits for this many keep-alives in a row; a message before them is an error."""
         self.shows_keepalives = True
         deadline = Deadline(seconds, "keep-alives")
         for _ in range(count):
@@ -76,7 +76,7 @@ class Stream:
         self.shows_keepalives = False
 
     def until(self, wanted, seconds=None):
-        """The messages up to and with the first that `wanted` (a function, or an event id)."""
+        """Returns the messages up to and including the first that `wanted` (a function, or an event id) matches."""
         if not callable(wanted):
             wanted_id, wanted = str(wanted), lambda m: m.json.get("id") == wanted_id
         deadline = Deadline(seconds, "the message a test waits for")
@@ -90,7 +90,7 @@ class Stream:
                 return messages
 
     def to_end(self, seconds=None):
-        """Every message until the server ends the stream."""
+        """Returns every message until the server ends the stream."""
         deadline = Deadline(seconds, "the end of the stream")
         messages = []
         while (message := self.next(deadline.left())) is not None:
@@ -105,7 +105,7 @@ class Stream:
 
 
 class HttpStream(Stream):
-    """A chunked HTTP response: ndjson, delimited or sse; decoded, if it comes as gzip or zstd."""
+    """A chunked HTTP response: ndjson, delimited or sse; decompressed if it is gzip or zstd."""
 
     CONTENT_TYPE = {"ndjson": "application/x-ndjson", "delimited": "application/x-ndjson",
                     "sse": "text/event-stream"}
@@ -160,7 +160,7 @@ class HttpStream(Stream):
         return True
 
     def _line(self, deadline, ending):
-        """The next line of the body, its ending removed; None: the body has ended."""
+        """Returns the next line of the body without its terminator; None: the body has ended."""
         while True:
             end = self.bytes.find(b"\n")
             if end >= 0:
@@ -244,7 +244,7 @@ class HttpStream(Stream):
 
 
 class Collector:
-    """Reads a stream in a thread of its own, so that a test can follow many at once."""
+    """Reads a stream in its own thread, so that a test can follow many at once."""
 
     def __init__(self, stream):
         self.stream = stream
@@ -263,7 +263,7 @@ class Collector:
                     self.messages.append(message)
                     self.ids.add(message.json.get("id"))
                     self._changed.notify_all()
-        except (Exception, DeadlinePassed) as error:  # handed to the test by wait()
+        except (Exception, DeadlinePassed) as error:  # passed to the test by wait()
             self.error = error
         with self._changed:
             self.ended = True
@@ -281,7 +281,7 @@ class Collector:
         return self.messages
 
     def wait_end(self, seconds=None):
-        """Waits until the server has ended the stream, properly; returns all messages."""
+        """Waits until the server has ended the stream properly; returns all messages."""
         deadline = Deadline(seconds, "the end of the stream")
         with self._changed:
             while not self.ended:
@@ -290,7 +290,7 @@ class Collector:
         return self.messages
 
     def wait_id(self, event_id, seconds=None):
-        """Waits for the message with this id; returns all messages up to now."""
+        """Waits for the message with this id; returns all messages so far."""
         return self.wait(lambda _: str(event_id) in self.ids, f"message {event_id}", seconds)
 
     def events(self):

@@ -1,7 +1,7 @@
 """The client's side of TLS, and certificates for servers.
 
-A session runs through memory instead of on the socket, so that a test can stop half through a handshake,
-close one direction only, and write in one thread while another one reads."""
+A session uses memory instead of the socket, so that a test can stop in the middle of a handshake, close one direction
+only, and write in one thread while another one reads."""
 
 import socket
 import ssl
@@ -10,14 +10,14 @@ import threading
 
 
 class Certificate:
-    """A certificate that has signed itself, and its key, as files that openssl makes."""
+    """A self-signed certificate and its key, as files created with openssl."""
 
     def __init__(self, folder, name="localhost"):
         self.file, self.key = folder / "cert.pem", folder / "key.pem"
         self.renew(name)
 
     def renew(self, name="localhost"):
-        """Another one in the same files. `context` trusts this one and not the last."""
+        """Writes another one to the same files. `context` trusts this one and not the last."""
         subprocess.run(
             ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
              "-keyout", self.key, "-out", self.file, "-days", "2", "-subj", f"/CN={name}",
@@ -25,7 +25,7 @@ class Certificate:
         self.context = self.client()
 
     def expire(self):
-        """The same name and key, but the last day of it was in the past."""
+        """With the same name and key, but already expired."""
         folder = self.file.parent
         config, request = folder / "ca.conf", folder / "request.pem"
         (folder / "index.txt").write_text("")
@@ -39,12 +39,12 @@ class Certificate:
             subprocess.run(["openssl", *command], check=True, capture_output=True)
 
     def client(self):
-        """A context of its own for a client that trusts it."""
+        """Returns a new context for a client that trusts it."""
         return ssl.create_default_context(cafile=str(self.file))
 
     @property
     def options(self):
-        """sluiced's."""
+        """Options of sluiced."""
         return ["--tls-cert", self.file, "--tls-key", self.key]
 
 
@@ -60,21 +60,21 @@ def client_hello(context):
 
 
 class TlsSocket:
-    """A TLS session on a connected socket, with the socket's own methods.
+    """A TLS session on a connected socket, with the socket's methods.
 
-    `shakes_hands` False: only the first bytes of the handshake are sent; the rest of it, and what is sent
-    meanwhile, follows when something is read."""
+    `shakes_hands` False: only the first bytes of the handshake are sent; the rest, and what is sent meanwhile, follows
+    when something is read."""
 
     def __init__(self, tcp, context, shakes_hands=True, server_name="localhost"):
         self._tcp = tcp
         self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.session = context.wrap_bio(self._in, self._out, server_hostname=server_name)
-        self._lock = threading.Lock()  # of the session; the socket waits without it
-        self._sending = threading.Lock()  # records leave in the order in which they were made
-        self._plain = bytearray()  # decrypted, and not asked for yet
-        self._early = bytearray()  # to be sent when the handshake is over
+        self._lock = threading.Lock()  # of the session; waiting for the socket is done without it
+        self._sending = threading.Lock()  # records are sent in the order in which they were made
+        self._plain = bytearray()  # decrypted, not read yet
+        self._early = bytearray()  # to be sent after the handshake
         self._is_open = False  # the handshake is over
-        self.ended_properly = None  # once at the end: whether the server said so (close_notify)
+        self.ended_properly = None  # set at the end: whether the server sent close_notify
         try:
             self._go_on()
             while shakes_hands and not self._is_open:
@@ -88,7 +88,7 @@ class TlsSocket:
         return getattr(self._tcp, name)
 
     def _go_on(self):
-        """Takes the handshake as far as it gets with what has come."""
+        """Continues the handshake with what has arrived."""
         with self._lock:
             try:
                 self.session.do_handshake()
@@ -104,7 +104,7 @@ class TlsSocket:
                 self._flush()
 
     def _flush(self):
-        """Sends the records that are ready; with the session's lock held, for they are small."""
+        """Sends the records that are ready; the session's lock is held, because they are small."""
         if self._out.pending:
             with self._sending:
                 self._tcp.sendall(self._out.read())
@@ -118,7 +118,7 @@ class TlsSocket:
                 self._in.write_eof()
 
     def _decrypt(self):
-        """Moves what has come into _plain; True at the end."""
+        """Decrypts what has arrived into _plain; returns True at the end."""
         while True:
             try:
                 some = self.session.read(65536)
@@ -137,11 +137,11 @@ class TlsSocket:
             self._plain += some
 
     def pending(self):
-        """Whether receive() need not wait for the socket."""
+        """Whether receive() can return without waiting for the socket."""
         return bool(self._plain) or self._in.pending > 0 or self.ended_properly is not None
 
     def receive(self, size):
-        """Reads once: bytes, b"" at the end, None when what came is no data yet."""
+        """Reads once: bytes; b"" at the end; None if what arrived contains no data yet."""
         if not self.pending():
             self._read_tcp()
         if not self._is_open:
@@ -175,18 +175,18 @@ class TlsSocket:
             self._sending.release()
 
     def say_end(self):
-        """close_notify: nothing follows."""
+        """Sends close_notify: nothing follows."""
         with self._lock:
             if self._is_open and self.ended_properly is None:
                 self._decrypt()
                 try:
                     self.session.unwrap()
                 except ssl.SSLError:
-                    pass  # the server's own end has not come
+                    pass  # the server has not sent its own yet
             self._flush()
 
     def close(self):
-        """As clients do: with a word, if there is room for it."""
+        """Sends close_notify if there is room for it, like clients do."""
         if self._tcp.fileno() >= 0:
             self._tcp.setblocking(False)
             try:

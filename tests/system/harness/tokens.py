@@ -1,4 +1,4 @@
-"""Makes JWTs, good and bad: HMAC with Python's own hmac, signatures with the openssl program."""
+"""Creates JWTs, valid and invalid: HMAC with Python's hmac, signatures with the openssl program."""
 
 import base64
 import hashlib
@@ -20,14 +20,14 @@ def _part(value):
 
 
 def _claims(ttl, claims):
-    """`exp` in an hour unless given; a claim that is None is left out."""
+    """`exp` is in an hour by default; a claim that is None is left out."""
     full = {"exp": int(time.time()) + ttl}
     full.update(claims)
     return {name: value for name, value in full.items() if value is not None}
 
 
 def hmac_token(secret, header, claims):
-    """Header and claims are objects, or text for what no JSON library would write."""
+    """Header and claims are objects, or text that no JSON library would write."""
     signed = f"{_part(header)}.{_part(claims)}"
     algorithm = header.get("alg", "HS256") if isinstance(header, dict) else "HS256"
     key = secret if isinstance(secret, bytes) else secret.encode()
@@ -44,7 +44,7 @@ def unsigned_token(**claims):
 
 
 class KeyPair:
-    """An RSA or P-256 key pair made by openssl: .public_file, and tokens signed with it."""
+    """An RSA or P-256 key pair created with openssl: .public_file, and tokens signed with it."""
 
     def __init__(self, folder, kind, name="key"):
         self.algorithm = {"rsa": "RS256", "ec": "ES256"}[kind]
@@ -85,7 +85,7 @@ class EdKey:
 
 
 def write_set(file, *keys):
-    """Puts a set of these keys in the place of the file, at once."""
+    """Replaces the file atomically with a set of these keys."""
     new = file.with_suffix(".new")
     new.write_text(json.dumps({"keys": [key if isinstance(key, dict) else key.jwk() for key in keys]}))
     new.rename(file)

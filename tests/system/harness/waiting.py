@@ -1,4 +1,4 @@
-"""Deadlines. Tests wait for events, never for time; a deadline only says when to give up."""
+"""Deadlines. Tests wait for events, never for time; a deadline only limits the waiting."""
 
 import os
 import select
@@ -21,7 +21,7 @@ class Deadline:
         self.at = time.monotonic() + self.seconds
 
     def left(self):
-        """Seconds left; raises when none are."""
+        """Returns the seconds left; raises if there are none."""
         left = self.at - time.monotonic()
         if left <= 0:
             raise DeadlinePassed(f"{self.what}: not within {self.seconds:g} s")
@@ -39,8 +39,8 @@ class Deadline:
 def eventually(condition, what, seconds=None):
     """Returns the first true result of condition().
 
-    Only for facts that nobody announces (a number in /metrics, a process table); each look is a
-    question to the server, and between two looks stands a short pause."""
+    Only for facts that are not announced (a number in /metrics, a process table); each check is a request to the
+    server, with a short pause between two checks."""
     deadline = Deadline(seconds, what)
     pause = threading.Event()
     while True:
@@ -51,7 +51,7 @@ def eventually(condition, what, seconds=None):
 
 
 def next_millisecond():
-    """Ids of one millisecond are ordered by shard: what is done after this is newer in all of them."""
+    """Ids within a millisecond are ordered by shard: what is done after this call is newer in all of them."""
     before = time.time_ns() // 1_000_000
     while time.time_ns() // 1_000_000 == before:
         time.sleep(0.0001)

@@ -1,4 +1,4 @@
-"""The wall clock of real programs, to be stepped while they run."""
+"""The wall clock of real programs, which can be set while they run."""
 
 import struct
 
@@ -6,8 +6,7 @@ from . import programs
 
 
 class WallClock:
-    """`file`: a name for the file that says how far ahead it is. Programs that are started with
-    `environment` go by it."""
+    """`file`: the name of a file with the offset. Programs that are started with `environment` use it."""
 
     def __init__(self, file):
         self._file = file
@@ -15,6 +14,6 @@ class WallClock:
         self.environment = {"LD_PRELOAD": programs.clock_shim(), "CLOCK_SHIM_FILE": str(file)}
 
     def set(self, seconds):
-        """So far ahead of the true time; negative: behind."""
+        """This far ahead of the true time; negative: behind."""
         with open(self._file, "r+b" if self._file.exists() else "wb") as file:  # in place: it is mapped
             file.write(struct.pack("=q", round(seconds * 1_000_000)))

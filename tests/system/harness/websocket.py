@@ -1,5 +1,5 @@
-"""Two WebSocket clients: the `websockets` library, strict and independent, and a raw one that can
-send what no library would."""
+"""Two WebSocket clients: the `websockets` library, strict and independent, and a low-level one that can send what no
+library would."""
 
 import asyncio
 import base64
@@ -18,13 +18,13 @@ from .waiting import Deadline, DeadlinePassed
 from .zstd import ZstdFrames
 
 TEXT, BINARY, CLOSE, PING, PONG, CONTINUATION = 1, 2, 8, 9, 10, 0
-# What the library calls the headers that a caller adds.
+# The library's name for additional headers.
 ADDED_HEADERS = "extra_headers" if int(websockets_version.split(".")[0]) < 14 \
     else "additional_headers"
 
 
 class _Loop:
-    """The event loop that all library clients share, in a thread of its own."""
+    """The event loop of all library clients, in its own thread."""
 
     _loop = None
     _lock = threading.Lock()
@@ -89,8 +89,8 @@ class WebSocket(Stream):
 
 
 def upgrade(port, target, headers=None, receive_buffer=None, tls=None):
-    """Asks for a WebSocket by hand: (connection, response). 101 leaves the connection open, any
-    other answer is read to its end."""
+    """Requests a WebSocket manually: returns (connection, response). 101 leaves the connection open, any other answer
+    is read to its end."""
     key = base64.b64encode(os.urandom(16)).decode()
     sent = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Key": key,
             "Sec-WebSocket-Version": "13"}
@@ -108,7 +108,7 @@ def upgrade(port, target, headers=None, receive_buffer=None, tls=None):
 
 
 def frame(opcode, payload=b"", final=True, masked=True, reserved=0, length=None):
-    """A client's frame; every part of it may be wrong on purpose."""
+    """A client's frame; every part of it may deliberately be wrong."""
     payload = payload.encode() if isinstance(payload, str) else payload
     size = len(payload) if length is None else length
     head = bytes([(0x80 if final else 0) | reserved << 4 | opcode])
@@ -126,10 +126,10 @@ def frame(opcode, payload=b"", final=True, masked=True, reserved=0, length=None)
 
 
 class RawWebSocket(Stream):
-    """A WebSocket made by hand. Checks every frame that the server sends."""
+    """A WebSocket without a library. Checks every frame of the server."""
 
-    inflater = None  # of a stream that is compressed
-    deflated = 0  # messages that came so
+    inflater = None  # of a compressed stream
+    deflated = 0  # number of compressed messages
 
     def __init__(self, port, target, headers=None, receive_buffer=None, tls=None, dictionary=None):
         self.connection, self.response = upgrade(port, target, headers, receive_buffer, tls)
@@ -148,8 +148,8 @@ class RawWebSocket(Stream):
         self.connection.send(frame(opcode, payload, **parts))
 
     def read_frame(self, deadline):
-        """(opcode, payload) of one frame; the server's frames are whole and unmasked. What is
-        compressed is inflated by an inflater that has seen all of that before, and nothing else."""
+        """Returns (opcode, payload) of one frame; the server's frames are whole and unmasked. Compressed ones are
+        inflated by an inflater that has seen all of them before, and nothing else."""
         first, second = self.connection.read_exactly(2, deadline)
         is_deflated = self.inflater and first & 0x70 == 0x40 and first & 15 == TEXT
         assert first & 0x70 == 0 or is_deflated, f"reserved bits set: {first:#x}"

@@ -1,4 +1,4 @@
-"""Frames of zstd, one after the other, by a decoder that is not ours; and dictionaries."""
+"""Frames of zstd, read by an independent decoder; and dictionaries."""
 
 import json
 import time
@@ -9,20 +9,20 @@ from . import events
 
 
 def train(dictionary_id, texts, size=4096):
-    """The bytes of a dictionary for events with such texts, made by zstd itself."""
+    """Returns a dictionary for events with such texts, trained by zstd itself."""
     samples = [events.dump(events.post(10_000 + number, text)).encode() for number, text in enumerate(texts)]
     return zstandard.train_dictionary(size, samples, dict_id=dictionary_id).as_bytes()
 
 
 def add_dictionary(redis, dictionary_id, data, posts=1):
-    """As src/scripts/dictionary_add.lua does."""
+    """Does what src/scripts/dictionary_add.lua does."""
     client = redis.master_of(0)
     client.set(f"sluice:{{0}}:dictionary:{dictionary_id}", data)
     client.hset("sluice:{0}:dictionaries", dictionary_id, f"{time.time_ns() // 1_000_000} {len(data)} {posts} 0")
 
 
 def listed(gateway):
-    """The dictionaries of a gateway by their ids."""
+    """Returns the dictionaries of a gateway by id."""
     gateway.wait_status("/v1/dictionaries", 200)  # it has read the list
     answer = gateway.get("/v1/dictionaries")
     assert answer.status == 200, answer
@@ -30,7 +30,7 @@ def listed(gateway):
 
 
 def newest(gateway):
-    """(id, bytes) of the last that is not withdrawn."""
+    """Returns (id, bytes) of the newest one that is not withdrawn."""
     found = [entry["id"] for entry in listed(gateway).values() if entry["state"] != "withdrawn"][-1]
     answer = gateway.get(f"/v1/dictionaries/{found}")
     assert answer.status == 200, answer
@@ -38,14 +38,14 @@ def newest(gateway):
 
 
 class ZstdFrames:
-    """Decodes what comes piece by piece, like zlib's decompressobj. With a dictionary, frames that do not name it are read,
-    too."""
+    """Decodes the input piece by piece, like zlib's decompressobj. With a dictionary, frames that do not name it are
+    read, too."""
 
     def __init__(self, dictionary=None):
         data = zstandard.ZstdCompressionDict(dictionary) if dictionary else None
         self.decompressor = zstandard.ZstdDecompressor(dict_data=data)
         self.frame = None
-        self.frames = self.with_dictionary = 0  # that have begun; of these, that name a dictionary
+        self.frames = self.with_dictionary = 0  # number of frames; of those that name a dictionary
 
     @property
     def eof(self):
