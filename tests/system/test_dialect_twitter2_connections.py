@@ -32,7 +32,7 @@ def ask(gateway, sub, method="GET", path=CONNECTIONS, body=None, scope=EVERYTHIN
 
 
 def listed(gateway, sub, query=""):
-    """As soon as everybody has answered in time, which may take more than one question where much is going on."""
+    """Returns the list as soon as all workers have answered in time, which may take several requests under load."""
     answers = []
 
     def is_complete():
@@ -46,7 +46,8 @@ def listed(gateway, sub, query=""):
 
 
 def end(gateway, sub, path=CONNECTIONS, body=None, left=0):
-    """Until only so many are left; the answer to the first question, or None if not everybody has answered in time."""
+    """Repeats the request until only `left` connections are left; returns the answer to the first one, or None if not
+    all workers have answered in time."""
     answers = []
 
     def are_gone():

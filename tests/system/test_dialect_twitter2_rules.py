@@ -1,4 +1,4 @@
-"""X's API, version 2: the rules of the filtered stream, which a subject keeps."""
+"""X's API, version 2: the rules of the filtered stream, which are stored for a subject."""
 
 import base64
 import datetime
@@ -32,7 +32,7 @@ def tweepy():
 
 
 class Subject:
-    """Somebody new, who keeps no rules yet."""
+    """A new subject without rules."""
 
     def __init__(self, gateway, **claims):
         self.gateway, self.claims = gateway, {"sub": uuid.uuid4().hex, **claims}
@@ -206,7 +206,7 @@ def test_whose_token_does_not_cover_it(gateway):
 
 
 def tweepy_client(gateway, token, kind):
-    """Unmodified, but that its requests go to the gateway."""
+    """Unmodified, except that its requests go to the gateway."""
     import requests
 
     class ToGateway(requests.adapters.HTTPAdapter):
@@ -251,7 +251,7 @@ def moment(ms):
 
 
 def matched(message):
-    """The text, and the tags of the rules."""
+    """Returns the text, and the tags of the rules."""
     return message.json["data"]["text"], [rule["tag"] for rule in message.json["matching_rules"]]
 
 
@@ -335,7 +335,7 @@ def test_rules_change_while_a_stream_is_open(subject, publish):
 
 
 def wait_until_all_hear(subject, *gateways, streams):
-    """Each is asked by each: a gateway that has just started may not hear yet what others say."""
+    """Each gateway is asked by each: one that has just started may not be subscribed to the others yet."""
     def all_hear():
         answers = [Subject(gateway, **{**subject.claims, "scope": "read"}).ask(path="/v1/connections")[1]
                    for gateway in gateways]
@@ -345,7 +345,7 @@ def wait_until_all_hear(subject, *gateways, streams):
 
 
 def test_rules_change_at_all_gateways_before_the_answer(module_servers, redis, gateway, subject, publish):
-    """What is posted after the answer is matched by the new rules, wherever the stream is."""
+    """What is posted after the answer is matched with the new rules, on any gateway."""
     other = module_servers.gateway(redis, "--dialects", "twitter2", "--workers", 2)
     subject.added("cat")
     with stream(subject) as here, stream(subject, gateway=other) as there:
@@ -425,5 +425,5 @@ def test_a_stream_by_tweepy_while_rules_change(tweepy, gateway, subject, publish
         assert received.get(timeout=60) == ("dog", [""])
     finally:
         client.disconnect()
-        publish(events.post(114677036899004, "dog"))  # it looks whether it should end when something comes
+        publish(events.post(114677036899004, "dog"))  # when something arrives it checks whether it should end
         thread.join(60)

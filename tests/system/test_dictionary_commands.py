@@ -1,4 +1,5 @@
-"""sluice dictionary train, list, show, withdraw: from posts of the log to streams, and nothing of what few have written."""
+"""sluice dictionary train, list, show, withdraw: from posts in the log to streams, without anything that only few
+authors have written."""
 
 import json
 import random
@@ -22,7 +23,7 @@ AUTHORS = 24
 
 
 def texts():
-    """(author, text, members) of posts in which every author says his own again and again."""
+    """Returns (author, text, members) of posts in which every author repeats a text of his own."""
     rng = random.Random(1)
     for number in range(600):
         author = number % AUTHORS
@@ -95,7 +96,7 @@ def test_from_posts_to_streams_and_back(world, servers):
     assert readers[2].stream.decoder.with_dictionary == 5
 
     cli.run("dictionary", "withdraw", name)
-    cli.run("dictionary", "withdraw", name)  # once more does nothing
+    cli.run("dictionary", "withdraw", name)  # the second time it does nothing
     assert "withdrawn_at" in json.loads(cli.run("dictionary", "list").splitlines()[-1])
     assert "or it was withdrawn" in refused(cli, "dictionary", "show", name)
     eventually(lambda: gateway.get(f"/v1/dictionaries/{name}").status == 410, "nobody is given it any more")

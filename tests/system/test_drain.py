@@ -1,5 +1,5 @@
-"""What SIGTERM promises to those who are connected: queues empty, requests are answered, every stream
-gets its cursor and a hint when to come back, and nobody new is let in."""
+"""What SIGTERM promises to connected clients: queues are emptied, requests are answered, every stream gets its cursor
+and a hint when to come back, and no new client is admitted."""
 
 import json
 import os
@@ -21,7 +21,7 @@ FLOOD = 199
 
 
 def fall_behind(gateway, redis, transports):
-    """Streams that have not read what is more than their sockets take, and one that has."""
+    """Returns streams that have not read more than their sockets hold, and one that has read everything."""
     behind = {transport: gateway.stream(FIREHOSE, transport, receive_buffer=4096) for transport in transports}
     neighbour = Collector(gateway.stream(FIREHOSE))
     for number in range(1, FLOOD + 1):
@@ -47,7 +47,7 @@ def test_who_is_behind_is_sent_what_it_is_owed_and_then_told(servers, redis):
 
 
 def test_who_does_not_read_is_told_how_far_it_was_sent(servers, redis, cli_for):
-    """The time is up before the stalled client reads: its cursor is the last event it gets."""
+    """The time is over before the stalled client reads: its cursor is the last event that it gets."""
     cli = cli_for(redis)
     cli.run("user", "add", "dora")
     gateway = servers.gateway(redis, "--drain-timeout", "200ms")
@@ -65,7 +65,7 @@ def test_who_does_not_read_is_told_how_far_it_was_sent(servers, redis, cli_for):
         try:
             message = stalled.next()
         except ConnectionError:
-            return  # the disconnect did not fit into the socket any more
+            return  # there was no room for the disconnect in the socket
         if message is None or message.type == "disconnect":
             break
         sent.append(message["id"])
@@ -81,14 +81,14 @@ def test_hints_when_to_come_back_are_spread(servers, redis):
         last = stream.to_end()[-1]
         hints.append(last["retry_ms"])
         if getattr(stream, "transport", None) == "sse":
-            assert stream.retry_ms == last["retry_ms"]  # an EventSource heeds the `retry:` field
+            assert stream.retry_ms == last["retry_ms"]  # an EventSource obeys the `retry:` field
     gateway.stop()
     assert len(set(hints)) > 8 and all(hint > 0 for hint in hints)
 
 
 @pytest.mark.parametrize("leaves", ["client", "server"])
 def test_filters_of_a_stream_are_in_its_last_line_of_the_log(servers, redis, leaves):
-    """They are delivery's, which may have let go of them by then."""
+    """They belong to delivery, which may have freed them by then."""
     gateway = servers.gateway(redis)
     stream = gateway.stream("/v1/stream", "raw-websocket")
     for name, phrase in (("a", "tea"), ("b", "coffee")):
@@ -109,8 +109,7 @@ def test_filters_of_a_stream_are_in_its_last_line_of_the_log(servers, redis, lea
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_cursor_of_a_stream_that_has_seen_nothing_is_one_too(servers, cli_for, transport):
-    """What happens between the disconnect and the next server is not missed, the first event of all
-    included."""
+    """What happens between the disconnect and the next server is not missed, even if it is the first event of all."""
     redis = servers.redis()
     cli = cli_for(redis)
     cli.run("user", "add", "ada")
@@ -128,7 +127,7 @@ def test_cursor_of_a_stream_that_has_seen_nothing_is_one_too(servers, cli_for, t
 
 
 def test_who_catches_up_leaves_with_where_it_was(servers, cli_for):
-    redis = servers.redis(shards=1)  # with more, what comes again is told twice
+    redis = servers.redis(shards=1)  # with more, repeated events come with a gap
     cli = cli_for(redis)
     cli.run("user", "add", "ada")
     posts = servers.folder / "posts.jsonl"
@@ -153,7 +152,7 @@ def test_who_catches_up_leaves_with_where_it_was(servers, cli_for):
 
 
 def half_a_request(gateway, path):
-    """A connection whose request the server knows of, and has not got whole."""
+    """Returns a connection with an incomplete request, of which the server knows."""
     pending = gateway.metrics()["sluice_handshakes_pending"]
     connection = gateway.connect()
     connection.send(f"GET {path} HTTP/1.1\r\nHost: x\r\n".encode())
@@ -218,12 +217,12 @@ def test_who_has_connected_and_said_nothing_is_not_waited_for(servers, redis):
     assert known.read_response().status == 200
     gateway.stop()
     known.wait_closed()
-    fresh.send(b"x")  # nobody has told it
+    fresh.send(b"x")  # the server does not know of it yet
     fresh.wait_closed()
 
 
 def test_who_is_half_through_a_handshake_is_answered(servers, redis, certificate):
-    """It counts as half a request does: as somebody who has come in, however long ago."""
+    """It counts like an incomplete request: as a client that has connected, however long ago."""
     gateway = servers.gateway(redis, "--drain-timeout", "10m", "--keepalive-ms", 200,
                               certificate=certificate)
     knocking = [gateway.connect(shakes_hands=False) for _ in range(3)]

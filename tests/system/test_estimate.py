@@ -1,4 +1,4 @@
-"""Estimates: what a filter would bring, against the log."""
+"""Estimates of what a filter would match, compared with the log."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def write(folder, count):
 
 @pytest.fixture(scope="module")
 def filled(module_servers):
-    """Posts that a gateway has seen pass, of some seconds, and one that has seen nothing of them."""
+    """One gateway that has received some seconds of posts, and one that has received none of them."""
     redis = module_servers.redis()
     cli = Cli(redis)
     seen = module_servers.gateway(redis)
@@ -166,7 +166,7 @@ def test_scopes_and_limits_are_those_of_the_stream(filled):
 
 
 def test_only_so_many_at_a_time_and_none_for_ever(servers, cli_for):
-    """Of a Redis that does not answer, the log cannot be read."""
+    """The log cannot be read while Redis does not answer."""
     redis = servers.redis()
     cli_for(redis).run("replay", write(servers.folder, 10))
     gateway = servers.gateway(redis)

@@ -23,7 +23,7 @@ EXAMPLES = programs.SOURCE / "examples"
 
 
 def listen(gateway, *command, env=None):
-    """Starts an example that opens a stream; returns it when the stream stands."""
+    """Starts an example that opens a stream; returns it when the stream is open."""
     before = gateway.metrics()["sluice_streams"]
     program = Program(*command, env=env)
     deadline = Deadline(what="the example opens its stream")
@@ -99,7 +99,7 @@ def test_terminal_dashboard_has_forty_lines():
 
 
 def test_terminal_dashboard(servers, cli_for):
-    """Of the past and live, through a restart of the server: as many posts as there were."""
+    """From the past and live, across a restart of the server: the sum is the number of posts."""
     redis = servers.redis()
     cli = cli_for(redis)
     cli.run("user", "add", "ada")
@@ -168,12 +168,12 @@ def test_demo_producer(servers):
     last = [e["id"] for e in log if e["type"] in ("post", "delete", "follow", "unfollow")][-1]
     heard.wait_id(last)
     assert any("reply_to" in m["post"] for m in heard.messages if m.type == "post")
-    # A second run finds the people of the first.
+    # A second run finds the users of the first.
     Program(programs.example("demo-producer"), "--redis", redis.url, "--per-minute", "1000000",
             "--count", "10", EXAMPLES / "demo-producer" / "posts.jsonl").ended()
 
 
-# The page, in a browser that is driven over its debugging protocol.
+# The page, in a browser that is controlled over its debugging protocol.
 
 class Browser:
     def __init__(self, folder):
@@ -194,7 +194,7 @@ class Browser:
         self.url = said.split(b"DevTools listening on ")[1].split()[0].decode()
 
     def evaluate(self, page, script):
-        """Opens `page` and returns what the promise `script` becomes in it."""
+        """Opens `page` and returns the result of the promise `script` in it."""
         return asyncio.run(self._evaluate(page, script))
 
     async def _evaluate(self, page, script):
@@ -210,7 +210,7 @@ class Browser:
             target = (await call("Target.createTarget", url=page))["targetId"]
             session = (await call("Target.attachToTarget", targetId=target, flatten=True))["sessionId"]
             answer = None
-            while answer is None:  # the blank page that the promise began in gave way to ours
+            while answer is None:  # the blank page in which the promise began was replaced by ours
                 answer = await call("Runtime.evaluate", session, expression=script,
                                     awaitPromise=True, returnByValue=True)
             return answer["result"].get("value")
@@ -238,7 +238,7 @@ WHEN_SHOWN = """new Promise((done) => {
 
 
 def test_page_in_a_browser(servers, redis, browser):
-    """EventSource: the page shows posts, and strikes out what is taken back."""
+    """EventSource: the page shows posts, and strikes out deleted ones."""
     gateway = servers.gateway(redis, "--dev")
     fragment = urllib.parse.urlencode({"url": f"http://127.0.0.1:{gateway.port}",
                                        "token": gateway.token(), "track": "kite"})
@@ -309,12 +309,12 @@ def test_profile(servers, cli_for):
 def test_home_timeline(servers, cli_for):
     redis = servers.redis()
     cli = cli_for(redis)
-    for login in ("ada", "bob", "carl", "dora"):  # of several shards, where there are some
+    for login in ("ada", "bob", "carl", "dora"):  # in several shards, if there are several
         cli.run("user", "add", login, "--name", login.title())
     cli.run("follow", "ada", "bob", "carl", "dora")
 
     def post(count):
-        """The texts of new posts, newest first."""
+        """Creates posts; returns their texts, newest first."""
         made = {}
         for number in range(count):
             login = ("ada", "bob", "carl", "dora")[number % 4]

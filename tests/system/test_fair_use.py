@@ -1,4 +1,4 @@
-"""What a subject and an address may use: each rate refused, with its headers; what it leaves is for others."""
+"""What a subject and an address may use: each rate limit refuses, with its headers, and others are not affected."""
 
 import json
 import re
@@ -16,12 +16,12 @@ FIREHOSE = "/v1/stream/firehose"
 
 @pytest.fixture
 def redis(servers):
-    """Of its own: what a subject has used holds for all gateways of a Redis."""
+    """A separate one: usage is counted for all gateways of a Redis."""
     return servers.redis()
 
 
 def policies(response):
-    """RateLimit-Policy and RateLimit: name -> parameters."""
+    """Parses RateLimit-Policy and RateLimit: name -> parameters."""
     return [{name: dict(pair.split("=") for pair in rest.split(";") if pair)
              for name, rest in re.findall(r'"([^"]+)"((?:;[^,]+)*)', response.headers.get(header, ""))}
             for header in ("ratelimit-policy", "ratelimit")]
@@ -104,7 +104,7 @@ def test_bad_tokens_of_an_address(servers, redis):
     assert gateway.get("/v1/users/1", headers=good).status == 429
     assert refusal(gateway).status == 429
     body = {"Content-Length": str(1 << 20), "Expect": "100-continue"}
-    with gateway.connect() as connection:  # nor is a body read for it
+    with gateway.connect() as connection:  # its body is not read
         connection.send(b"POST /v1/posts HTTP/1.1\r\nHost: x\r\n" + "".join(
             f"{name}: {value}\r\n" for name, value in {**good, **body}.items()).encode() + b"\r\n")
         assert connection.read_response().status == 429
@@ -165,7 +165,7 @@ def test_no_bounds_no_headers(servers, redis):
     assert json.loads(answer.text)["error"]["code"] == "not_found"
 
 
-# The sums of a day
+# Daily sums
 
 def publish(redis, numbers):
     redis.publish_many([events.dump(events.post(number, "x" * 400)) for number in numbers])
@@ -208,7 +208,7 @@ def test_what_is_read_of_the_past(servers, redis):
         ada = ask("/v1/users", {"login": "ada"}, scope="admin", sub=None)
         posts = [ask("/v1/posts", {"text": f"post {number}"}, scope="write", sub=ada) for number in range(12)]
     with gateway.stream(f"{FIREHOSE}?types=post&since=-10m", token=gateway.token(sub="2")) as other:
-        other.until(lambda message: message["id"] == posts[-1])  # all of them are past
+        other.until(lambda message: message["id"] == posts[-1])  # all of them have passed
     token = gateway.token(sub="1", lim={"replayed": 10})
     with gateway.stream(f"{FIREHOSE}?types=post&since=-10m", token=token) as stream:
         *sent, disconnect = stream.to_end()
@@ -216,7 +216,7 @@ def test_what_is_read_of_the_past(servers, redis):
         assert disconnect["code"] == "quota"
     refused = refusal(gateway, f"{FIREHOSE}?since=-10m", token=token)
     assert (refused.status, refused.error["code"]) == (429, "quota")
-    with gateway.stream(FIREHOSE, token=token) as live:  # who comes for what is new may come
+    with gateway.stream(FIREHOSE, token=token) as live:  # resuming at the present is still allowed
         publish(redis, [int(posts[-1]) + (1 << 30)])
         assert live.next()
 

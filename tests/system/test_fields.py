@@ -1,5 +1,5 @@
-"""Streams with some members of events only (fields=): each says of an event what a walk over the whole one
-says, on every wire, compressed or not, live, replayed and behind."""
+"""Streams with only some members of events (fields=): compared with a walk over the whole event, in every stream
+format, compressed or not, live, replayed and behind."""
 
 import json
 import random
@@ -24,7 +24,7 @@ LISTS = ["text,user.login", "at,user,geo.lon,place.name", "post.id,created_at,au
 
 
 def copy(source, target, path):
-    """What is at the path, if it leads through objects."""
+    """Copies what is at the path, if it consists of objects."""
     name, _, rest = path.partition("/")
     if name not in source:
         return
@@ -38,7 +38,7 @@ def copy(source, target, path):
 
 
 def reduced(event, fields):
-    """What docs/streaming-api.md says is left of it."""
+    """Returns what is left of it according to docs/streaming-api.md."""
     if fields == "full":
         return event
     if fields == "short":
@@ -58,7 +58,7 @@ def reduced(event, fields):
 
 
 def some_event(number, rng):
-    """With members of all kinds, those that Sluice does not know, and such as are not of their type."""
+    """With members of all kinds, some that Sluice does not know, and some of the wrong type."""
     def perhaps(**members):
         return {name: value for name, value in members.items() if rng.random() < 0.5}
     at = "2026-11-21T01:02:03.456Z"
@@ -107,7 +107,7 @@ def test_a_compressed_stream_says_the_same(gateway, redis, plain, compressed):
     for begin in range(1, 100, 10):
         for number in range(begin, begin + 10):
             redis.publish(events.dump(some_event(number, rng)))
-        with gateway.stream(target("text,user"), compressed):  # comes, is fresh, and goes
+        with gateway.stream(target("text,user"), compressed):  # connects, is fresh, and disconnects
             redis.publish(events.dump(some_event(begin + 1000, rng)))
         for reader in readers:
             reader.wait_id(begin + 1000)
@@ -121,7 +121,7 @@ def test_who_falls_behind_misses_nothing(servers, redis, transport):
     slow = gateway.stream(target("text"), transport, receive_buffer=4096)
     neighbour = Collector(gateway.stream(target("text"), "ndjson"))
     rng = random.Random(3)
-    for number in range(1, 121):  # more than sockets take, compressed too
+    for number in range(1, 121):  # more than sockets hold, even compressed
         redis.publish(events.dump(events.post(number, rng.randbytes(40000).hex())))
     neighbour.wait_id(120)
     assert gateway.metrics()["sluice_streams_fallen_behind_total"] > 0
@@ -152,7 +152,7 @@ def test_replay_and_another_server_go_on_with_the_same_members(servers, redis, c
     with gateway.stream(target("text,user.id", f"&since={first}"), transport) as stream:
         assert raws(stream.until(ids[-1])) == live
         assert stream.until(later)[-1]["post"]["text"] == "later"
-    with gateway.stream(target("ids", f"&since={cursor}"), transport) as stream:  # another set on coming back
+    with gateway.stream(target("ids", f"&since={cursor}"), transport) as stream:  # other members when it resumes
         assert set(stream.until(later)[0]["post"]) == {"user"}
     with gateway.stream(target("text", "&last=2"), transport) as stream:
         assert [m["post"] for m in stream.until(later)] == [{"text": "number 4"}, {"text": "later"}]

@@ -1,4 +1,4 @@
-"""filter-match as a program: lines in, lines out, verdicts, exit statuses."""
+"""filter-match as a program: input and output lines, verdicts, exit statuses."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ def post(text, id="1"):
 
 
 def run(*arguments, stdin=b"", expect=0):
-    """stdout and stderr of a run that ends with the status `expect`."""
+    """Returns stdout and stderr of a run with the exit status `expect`."""
     if isinstance(stdin, str):
         stdin = stdin.encode()
     done = subprocess.run([programs.filter_match(), *map(str, arguments)], input=stdin,
@@ -28,7 +28,7 @@ def run(*arguments, stdin=b"", expect=0):
 
 @pytest.fixture
 def filters(tmp_path):
-    """filters(line, ...): a file of these lines."""
+    """filters(line, ...): a file with these lines."""
     def write(*lines, end="\n"):
         path = tmp_path / "filters.jsonl"
         path.write_bytes(b"".join((line.encode() if isinstance(line, str) else line) + end.encode()
@@ -190,7 +190,7 @@ def test_lost_output_is_a_failure(filters):
 
 
 def test_polygons_agree_with_geos():
-    """bench/polygons asks of a million points."""
+    """bench/polygons tries a million points."""
     pytest.importorskip("shapely", reason="no GEOS to compare with: install python3-shapely")
     done = subprocess.run([sys.executable, programs.SOURCE / "bench" / "polygons", "--build", programs.BUILD,
                            "--points", "20000"], capture_output=True, text=True, env=programs.environment())

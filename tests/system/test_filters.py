@@ -1,4 +1,4 @@
-"""What the parameters of a stream select, against the recomputation and against the specification."""
+"""What the parameters of a stream select, compared with the second implementation and with the specification."""
 
 import cmath
 import itertools
@@ -11,7 +11,7 @@ from harness import events, recompute
 from harness.recompute import Filter
 from harness.streams import Refused
 
-# Matched by everything asked for below, in every percent and partition that is asked for.
+# An event that matches everything below, with every percent and partition used.
 END = next(n for n in itertools.count(10**9)
            if recompute.in_percent(n, 1) and recompute.in_partition(n, 2, 3))
 
@@ -21,7 +21,7 @@ def query(**parameters):
 
 
 def posts():
-    """A few hundred posts in which words, people, places and languages come in all combinations."""
+    """A few hundred posts in which words, people, places and languages are combined in all ways."""
     texts = ["coffee first, meetings later", "Tea? #coffee!", "a coffee-tea mix", "今天喝咖啡 #周末去哪儿#",
              "コーヒーとお茶", "el café está aquí", "CAFE\u0301 de París", "@Ada look: https://x.example/coffee",
              "nothing of it", "Straße STRASSE", "کافه می‌خواهم", "$ACME up, $100 down", "☕", "кофе и чай",
@@ -73,7 +73,7 @@ def test_every_filter_gets_exactly_what_it_asks_for(gateway, publish):
     for wish, last, stream in open_streams:
         wanted = [e["id"] for e in sent if Filter(**wish).matches(e)]
         assert wanted, wish
-        got = [m["id"] for m in stream.until(last["id"]) if m.type != "warning"]  # of logins
+        got = [m["id"] for m in stream.until(last["id"]) if m.type != "warning"]  # about logins
         assert got[:-1] == wanted, wish
 
 
@@ -81,7 +81,7 @@ def test_every_filter_gets_exactly_what_it_asks_for(gateway, publish):
     dict(percent=1), dict(percent=10), dict(percent="33.3333"), dict(partition="2/3"),
     dict(percent=20, partition="2/3"), dict(percent=100)])
 def test_sample_is_the_specified_one(gateway, publish, wish):
-    percent = float(wish.get("percent", 1))  # a partition alone is one of the usual sample
+    percent = float(wish.get("percent", 1))  # a partition alone is one of the default sample
     partition = (2, 3) if "partition" in wish else None
     check = Filter(percent=percent, partition=partition)
     streams = [gateway.stream("/v1/stream/sample?" + query(**wish), transport)
@@ -123,7 +123,7 @@ def test_rules(gateway, publish, rule, yes, no):
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_words_near_each_other_and_polygons(gateway, publish, method):
-    """A hundred points are too many for a rule, were they counted as its other characters are."""
+    """A hundred points would be too long for a rule if they counted as much as other characters."""
     circle = [cmath.rect(1, turn * cmath.tau / 100) for turn in range(100)]
     area = ", ".join(f"{(179.5 + at.real + 180) % 360 - 180:.7f} {at.imag - 17:.7f}" for at in circle)
     wish = query(rule=f'polygon:[{area}] OR "夜行 列车"~1')
@@ -217,7 +217,7 @@ def test_parameters_that_are_no_text(gateway, query_string):
 
 
 def test_logins_that_nobody_has_are_said(servers, cli_for):
-    """Once Redis has answered; it matches all the same when somebody takes it."""
+    """As soon as Redis has answered; the filter matches nevertheless when somebody takes the login."""
     redis = servers.redis()
     cli = cli_for(redis)
     cli.run("user", "add", "ada")
@@ -232,7 +232,7 @@ def test_logins_that_nobody_has_are_said(servers, cli_for):
         cli.run("user", "add", "bob")
         post = cli.run("post", "--user", "bob", "here I am")
         assert stream.next()["id"] == post
-    with gateway.stream(f"{target}&since={post}", "sse") as stream:  # who comes back was told
+    with gateway.stream(f"{target}&since={post}", "sse") as stream:  # a client that comes back was told before
         post = cli.run("post", "--user", "bob", "again")
         assert stream.next()["id"] == post
     with gateway.stream("/v1/stream", "websocket") as websocket:

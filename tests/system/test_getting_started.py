@@ -1,4 +1,4 @@
-"""docs/getting-started.md, pasted into one shell, section by section, as it stands."""
+"""docs/getting-started.md, section by section, run unchanged in one shell."""
 
 import os
 import re
@@ -18,12 +18,12 @@ PAGE = (programs.SOURCE / "docs/getting-started.md").read_text()
 
 
 def section(number):
-    """Its text, each command on one line."""
+    """Returns its text, each command on one line."""
     return PAGE.split(f"\n## {number}. ")[1].split("\n## ")[0].replace("\\\n", " ")
 
 
 class Reader:
-    """Somebody who follows the page, with a server that is there already."""
+    """Somebody who follows the page, with a server that is already running."""
 
     def __init__(self, gateway, folder):
         self.gateway, self.output = gateway, folder / "output"
@@ -31,7 +31,7 @@ class Reader:
         self.shell.run(f"cd {folder}; cp {gateway.secret_file} jwt.secret")
 
     def local(self, command):
-        """Where the server is, the page says for its reader."""
+        """The page tells its reader to set the server's address."""
         url = f"http://127.0.0.1:{self.gateway.port}"
         return command.replace("http://127.0.0.1:8080", url).replace("sluice tail", f"sluice tail --url {url}")
 
@@ -50,7 +50,7 @@ class Reader:
             self.see(expected)
 
     def see(self, expected):
-        """What the stream behind `&` prints."""
+        """Expects the output of the stream that runs in the background."""
         eventually(lambda: re.match(pattern(expected), without_space(self.output.read_text())),
                    f"the stream brings {expected}")
 
@@ -82,7 +82,7 @@ NODES = [str(port) for port in range(7001, 7007)]
 
 @pytest.fixture
 def nodes(tmp_path):
-    """{port of the page: that of here}; what was started there ends with the test."""
+    """{port in the page: port here}; what was started there ends with the test."""
     first = steady_ports(len(NODES), 10000)
     yield {port: str(first + n) for n, port in enumerate(NODES)}
     for file in tmp_path.glob("node-*/redis.pid"):

@@ -1,4 +1,4 @@
-"""The recomputation, held against the examples of docs/filters.md and against the filter cases."""
+"""The harness's implementation of filters, compared with the examples of docs/filters.md and with the filter cases."""
 
 import json
 
@@ -62,7 +62,7 @@ def test_boxes(box, point, wanted):
 
 
 def is_plain(event):
-    """Nothing mistyped in it, which Filter does not look for (the decoder's own cases do)."""
+    """All its types are correct, which Filter does not check (the decoder's own cases do)."""
     post = event.get("post", {})
     people = [post["user"]] if post else [event["user"], event["target"]]
     return all(isinstance(person["id"], str) for person in people) and all(
@@ -75,7 +75,7 @@ def is_plain(event):
 
 
 def test_recomputation_agrees_with_the_filter_cases():
-    """Every filter case that stays within what Filter knows, on every event."""
+    """Every filter case that only uses what Filter knows, on every event."""
     folder = programs.SHARED / "data" / "filter-cases"
     if not folder.exists():
         pytest.skip("no ../shared/data/filter-cases")

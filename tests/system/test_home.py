@@ -1,4 +1,4 @@
-"""The home stream: what a user and those they follow do, as the graph changes."""
+"""The home stream: the activity of a user and of those whom the user follows, while the graph changes."""
 
 import contextlib
 
@@ -14,7 +14,7 @@ HOME = "/v1/stream/home"
 
 @pytest.fixture
 def people(servers, cli_for):
-    """Four users on a fresh Redis: (gateway, cli, ids by login)."""
+    """Four users in a fresh Redis: (gateway, cli, ids by login)."""
     redis = servers.redis()
     cli = cli_for(redis)
     ids = {login: cli.run("user", "add", login) for login in ("ada", "bob", "cid", "dan")}
@@ -89,7 +89,7 @@ def test_unknown_subject_has_an_empty_home(people):
 
 
 def test_many_followed(people, tmp_path, cli_for):
-    """More than one page of a graph, read when the stream opens."""
+    """More than one page of the graph, which is read when the stream opens."""
     gateway, cli, ids = people
     file = tmp_path / "posts.jsonl"
     file.write_text("".join(events.dump(events.post(n, "hello", user=str(n))) + "\n"
@@ -185,14 +185,14 @@ def test_deletions_reach_whom_the_post_reached(people):
 
 
 def test_hiding_reaches_a_stream_of_another_shard(servers, cli_for):
-    """Who hides is told of by both shards: the reader's list may be read before it is changed."""
+    """Both shards log that a user hides: the reader's list may be read before it is changed."""
     redis = servers.redis(shards=8)
     cli = cli_for(redis)
     ids = {login: cli.run("user", "add", login) for login in ("ada", "bob", "cid", "dan", "eve")}
     far = next(login for login in ids if shard_of(ids[login]) != shard_of(ids["ada"]))
     cli.run("follow", "ada", far)
     cli.run("worker", "--until-empty")
-    cli.run("hide", far, "ada")  # the list of ada's shard says nothing yet
+    cli.run("hide", far, "ada")  # the list in ada's shard is not changed yet
     gateway = servers.gateway(redis)
     stream = gateway.stream(HOME, token=gateway.token(sub=ids["ada"]))
     cli.run("worker", "--until-empty")
@@ -209,7 +209,7 @@ def test_home_streams_are_bounded_in_all(servers, cli_for):
     redis = servers.redis()
     cli = cli_for(redis)
     ada, bob = (cli.run("user", "add", login) for login in ("ada", "bob"))
-    redis.client.sadd(redis.key(ada, f"mutes:{ada}"), *range(1, 100))  # more than a quarter of the bound
+    redis.client.sadd(redis.key(ada, f"mutes:{ada}"), *range(1, 100))  # more than a quarter of the limit
     gateway = servers.gateway(redis, "--max-home-bytes", "64K")
 
     def home(user):
@@ -230,7 +230,7 @@ def test_home_streams_are_bounded_in_all(servers, cli_for):
         metrics = gateway.metrics()
         assert metrics["sluice_home_bytes"] >= 64 << 10
         assert metrics['sluice_streams_refused_total{limit="home"}'] == 1
-        streams.enter_context(home(bob))  # the same user again takes nothing
+        streams.enter_context(home(bob))  # the same user again takes no memory
         posted = say(cli, "bob")
         assert loyal.next()["id"] == posted
     eventually(lambda: gateway.metrics()["sluice_home_bytes"] == 0, "it is given back")

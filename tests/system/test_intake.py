@@ -1,5 +1,5 @@
-"""Two workers and the process that hears Redis for both: killed, hung, or too fast for one of them, nobody
-misses an event or sees one twice."""
+"""Two workers and the process that subscribes to Redis for both: whether it is killed, hangs, or is too fast for one of
+them, no client misses an event or gets one twice."""
 
 import os
 import signal
@@ -19,19 +19,19 @@ def intake_of(gateway):
 
 
 def hearing(gateway):
-    """Each worker hears Redis, as far as it knows."""
+    """Each worker considers itself subscribed."""
     numbers = gateway.metrics()
     return all(numbers[f'sluice_worker_subscribed{{worker="{worker}"}}'] == 1 for worker in (0, 1))
 
 
 def subscriptions(redis):
-    """The names of those who hear events, at each node; workers ask each other on a channel of their own."""
+    """The names of the connections that subscribe to events, at each node; not those for the control channel."""
     return [[client["name"] for client in master.client_list() if int(client["sub"]) + int(client.get("ssub", 0)) > 0
              and client["name"] != "sluiced-control"] for master in redis.masters]
 
 
 class Scene:
-    """Readers on both workers, and somebody who posts."""
+    """Readers on both workers, and a producer."""
 
     def __init__(self, servers, cli_for, *options):
         self.redis, self.folder = servers.redis(), servers.folder
@@ -53,7 +53,7 @@ class Scene:
         return self.cli.start("replay", file, *(["--rate", rate] if rate else []))
 
     def flow(self, count):
-        """So many more events reach the first reader."""
+        """Waits until this many more events have reached the first reader."""
         seen = len(self.readers[0].messages)
         self.readers[0].wait(lambda messages: len(messages) > seen + count, "events flow")
 
@@ -98,7 +98,7 @@ def test_intake_that_dies_or_hangs_is_replaced_and_nothing_is_missing(servers, c
 
 
 def test_worker_that_was_overrun_reads_the_log(servers, cli_for):
-    """What is published while it stands still is more than the intake process keeps."""
+    """While it is stopped, more is published than the broadcast holds."""
     scene = Scene(servers, cli_for, "--max-event-bytes", 1024, "--worker-timeout", 0)
     scene.replay(50).ended()
     with processes.stopped(scene.gateway.workers()[:1]):

@@ -1,4 +1,4 @@
-"""Keys of identity providers: fetched by one process, kept when the provider is away, slow or lies."""
+"""Keys of identity providers: fetched by one process, kept when the provider is unavailable, slow or lies."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def kids(gateway):
 
 
 def results(gateway):
-    """How attempts ended, by name, those that there were."""
+    """Counts of the results of attempts, by name."""
     prefix = 'sluice_key_fetches_total{result="'
     return {name[len(prefix):-2]: number for name, number in gateway.metrics().items()
             if name.startswith(prefix) and number > 0}
@@ -277,7 +277,7 @@ def test_streams_end_when_their_key_is_gone_for_good(servers, redis, provider):
 
 
 def test_streams_of_a_removed_key_do_not_end_all_at_once(servers, redis, provider):
-    """Each would come back at the same moment. They end over 5 seconds."""
+    """Otherwise all would reconnect at the same moment. They end over 5 seconds."""
     old = provider.key("old")
     provider.key("new")
     provider.cache_control = "max-age=0"
@@ -328,5 +328,5 @@ def test_issuers_of_a_file_are_fetched_each_for_itself(servers, redis, tmp_path)
         assert says(gateway, token(provider, pair)).status == 401, "no audience"
     for provider, pair in zip(providers, reversed(keys)):
         assert says(gateway, token(provider, pair, aud="sluice")).status == 401, "a key of the other one"
-    gateway.stream(FIREHOSE).close()  # by the secret
+    gateway.stream(FIREHOSE).close()  # with the secret
     assert len(fetched(gateway)) == 2 and gateway.metrics()["sluice_key_sets"] == 2

@@ -1,4 +1,4 @@
-"""Key sets and issuers: files that are watched, a list that is read anew by SIGHUP, tokens that are remembered."""
+"""Key sets and issuers: watched files, a list that SIGHUP reloads, remembered tokens."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from harness import programs
 from harness.tokens import EdKey, write_set
 from harness.waiting import eventually
 
-PATH = "/v1/stream/firehose?since=never"  # past its token this is 400
+PATH = "/v1/stream/firehose?since=never"  # 400 if the token is accepted
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_issuers_stand_side_by_side_and_are_read_anew(servers, redis, keys, tmp_
     os.kill(gateway.pid, signal.SIGHUP)
     eventually(lambda: says(gateway, b) != "good", "the second issuer is gone")
     assert says(gateway, a) == "good"
-    assert gateway.get("/v1/stream/firehose", {"Authorization": f"Bearer {a}"}).status == 403  # its roles are nothing now
+    assert gateway.get("/v1/stream/firehose", {"Authorization": f"Bearer {a}"}).status == 403  # its roles grant nothing now
 
 
 def test_bad_files_are_told_before_anything_starts(tmp_path):

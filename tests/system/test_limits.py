@@ -1,5 +1,5 @@
-"""Each bound of the server, reached: who is refused, who goes, what is counted, and that nobody else
-notices."""
+"""Each limit of the server is reached: who is refused, who is disconnected, what is counted, and that nobody else is
+affected."""
 
 import contextlib
 import json
@@ -22,7 +22,7 @@ FIREHOSE = "/v1/stream/firehose"
 BUSY = 'sluice_disconnects_total{code="busy"}'
 BROKEN = "sluice_broken_connections_total"
 HALF_A_MESSAGE = frame(TEXT, b"{" * ((256 << 10) - 1), final=False)
-# What the allocator keeps of what it was given back, in bytes; asan's keeps more.
+# How much freed memory the allocator keeps, in bytes; asan's keeps more.
 MARGIN = 64 << 20 if have_sanitizer() else 16 << 20
 REFUSED = "sluice_streams_refused_total"
 
@@ -40,7 +40,7 @@ def assert_refused(gateway, transport="ndjson", **token):
 def test_streams_are_limited_across_workers(servers, redis, transport):
     gateway = servers.gateway(redis, "--max-connections", 4, workers=2)
     streams = [gateway.stream(FIREHOSE, transport) for _ in range(4)]
-    for _ in range(6):  # whichever worker is asked
+    for _ in range(6):  # any of the workers
         assert_refused(gateway, "raw-websocket" if transport == "websocket" else transport)
     assert gateway.metrics()[f'{REFUSED}{{limit="server"}}'] == 6
     assert gateway.get("/healthz").status == 200
@@ -102,7 +102,7 @@ def assert_filter_refused(gateway, number, sub, whose):
 
 
 def subscribe(stream, filter, id="a"):
-    """The answer's error code; None when there is none."""
+    """Returns the answer's error code; None if there is none."""
     stream.send(json.dumps({"op": "subscribe", "id": id, "filter": filter}))
     answer = stream.next().json
     assert (answer["op"], answer["id"]) in [("subscribed", id), ("subscribe", id)]
@@ -143,7 +143,7 @@ def test_a_filter_is_replaced_where_there_is_room_for_one(servers, redis, option
 
 
 def test_filters_of_all_together_are_bounded_in_bytes(servers, redis):
-    """Each of other users, by a subject of its own, through both protocols."""
+    """Each with other users, of a different subject, through both protocols."""
     gateway = servers.gateway(redis, "--max-filter-bytes", "8M", env=NO_QUARANTINE)
     follow(gateway, 0, "0").close()
     before = gateway.resident_bytes()
@@ -165,13 +165,13 @@ def test_filters_of_all_together_are_bounded_in_bytes(servers, redis):
 
 
 class Chatty:
-    """A client of /v1/stream that begins a message of the largest size and does not end it."""
+    """A client of /v1/stream that starts a message of the maximum size and does not finish it."""
 
     def __init__(self, gateway, sub, **options):
         self.stream = gateway.stream("/v1/stream", "raw-websocket", token=gateway.token(sub=sub), **options)
 
     def begin(self):
-        with contextlib.suppress(OSError):  # it had to go meanwhile
+        with contextlib.suppress(OSError):  # it was disconnected meanwhile
             self.stream.connection.send(HALF_A_MESSAGE)
 
     def is_told_busy(self):
@@ -185,7 +185,7 @@ class Chatty:
 
 @pytest.mark.parametrize("subjects, each, bound", [(1, 90, 16 << 20), (6, 50, 64 << 20)])
 def test_unfinished_messages_are_bounded_in_all(servers, redis, subjects, each, bound):
-    """And for one subject. Who goes on is heard; of those who stopped some had to go."""
+    """And for one subject. Clients that continue are served; of those that stopped some must be disconnected."""
     gateway = servers.gateway(redis, "--keepalive-ms", 600000, env=NO_QUARANTINE)
     chatty = [Chatty(gateway, f"{subject}") for _ in range(each) for subject in range(subjects)]
     before = gateway.resident_bytes()
@@ -193,7 +193,7 @@ def test_unfinished_messages_are_bounded_in_all(servers, redis, subjects, each, 
         one.begin()
 
     def are_in_bounds():
-        """Also that nobody is on the way: each is kept, or was told to go."""
+        """Also that nothing is pending: each is connected, or was disconnected."""
         metrics = gateway.metrics()
         assert metrics["sluice_stream_kept_bytes"] <= bound
         assert gateway.resident_bytes() - before < bound + MARGIN
@@ -217,8 +217,8 @@ def test_unfinished_messages_are_bounded_in_all(servers, redis, subjects, each, 
 
 
 def test_answers_that_are_not_read_are_bounded_in_all(servers, redis):
-    """A stream may have 1 MiB of them, which none of these has; a subject 16 MiB, which is less
-    than 200 kB for each of these."""
+    """A stream may have 1 MiB of them, which none of these has; a subject 16 MiB, which is less than 200 kB for each of
+    these."""
     gateway = servers.gateway(redis, "--keepalive-ms", 600000, env=NO_QUARANTINE)
     deaf = [Chatty(gateway, "1", receive_buffer=4096).stream for _ in range(90)]
     before = gateway.resident_bytes()
@@ -268,7 +268,7 @@ def test_oldest_stream_of_a_subject_makes_room(servers, redis):
 
 
 def test_event_source_that_is_replaced_is_told_to_stay_away(servers, redis):
-    """Two tabs that come back by themselves would throw each other out for ever."""
+    """Two tabs that reconnect by themselves would replace each other forever."""
     gateway = servers.gateway(redis, "--max-connections-per-subject", 1, "--replace-oldest")
     first = gateway.stream(FIREHOSE, "sse")
     with gateway.stream(FIREHOSE, "sse"):
@@ -289,7 +289,7 @@ def test_dead_worker_costs_only_its_own_clients(servers, redis):
     redis.publish(events.dump(events.post(8, "after the crash")))
     eventually(lambda: all(c.ended or c.messages for c in streams), "each has ended or goes on")
     left = [c for c in streams if not c.ended]
-    # What the dead one held is free again; what it counted is not forgotten.
+    # The streams of the dead worker are free again; what it counted is not lost.
     eventually(lambda: gateway.metrics()["sluice_streams"] == len(left), "its streams are freed")
     assert gateway.metrics()["sluice_streams_opened_total"] >= opened
     assert survivor in gateway.workers()
@@ -318,7 +318,7 @@ def test_silent_connections_are_bounded(servers, redis):
 
 
 def test_events_owed_by_all_together_are_bounded(servers, redis):
-    """Each stalled client by itself stays within its own bound."""
+    """Each stalled client alone is within its own limit."""
     gateway = servers.gateway(redis, "--max-owed-bytes", "64M", "--max-shared-bytes", "1M",
                               "--ring-bytes", "1M")
     stalled = [gateway.stream(FIREHOSE, transport, receive_buffer=4096)
@@ -358,7 +358,7 @@ def test_accepting_survives_a_lack_of_descriptors(servers, redis):
 
 
 def test_peer_that_answers_no_ping_is_let_go(servers, redis):
-    """It does not close either: as if its machine had vanished."""
+    """It does not close either: as if its machine had disappeared."""
     gateway = servers.gateway(redis, "--keepalive-ms", 2000)
     with gateway.stream(FIREHOSE, "websocket"):  # its library answers
         dead = gateway.stream(FIREHOSE, "raw-websocket")

@@ -1,4 +1,4 @@
-"""The log of sluiced: what it tells, in both forms, and what it never does."""
+"""The log of sluiced: what it contains, in both formats, and what it never contains."""
 
 import json
 

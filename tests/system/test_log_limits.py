@@ -1,4 +1,4 @@
-"""How much the log keeps, how it is trimmed while events come, and what /metrics says of it."""
+"""How much the event log keeps, how it is trimmed while events arrive, and what /metrics shows of it."""
 
 import json
 import time
@@ -15,7 +15,7 @@ def log_of(redis, shard=0):
 
 
 def append_old(redis, count, age_ms, shard=0):
-    """Puts events of some time ago into the empty log of a shard."""
+    """Adds events of some time ago to the empty log of a shard."""
     first, previous = (int(time.time() * 1000) - EPOCH_MS - age_ms) * 4096, 0
     for number in range(first, first + count):
         redis.client.xadd(f"sluice:{{{shard}}}:log", {"p": previous, "e": "{}"}, id=f"{number}-0")
@@ -38,14 +38,14 @@ def test_numbers_of_the_log_are_there_from_the_start(servers):
 
 
 def test_log_keeps_what_both_limits_allow(servers, cli_for):
-    """Old events in a burst, then new ones: each limit takes its part, and whole nodes only."""
+    """Old events in a burst, then new ones: each limit removes its part, and only whole nodes."""
     redis = servers.redis()
     cli = cli_for(redis)
     cli.run("init", "--log-count", "150", "--log-age", "2h")
     shard = shard_of(cli.run("user", "add", "ada"))
-    redis.client.delete(f"sluice:{{{shard}}}:log")  # in which nothing may be newer
+    redis.client.delete(f"sluice:{{{shard}}}:log")  # it must not contain newer ones
     append_old(redis, 500, 3 * 3600000, shard)
-    assert len(log_of(redis, shard)) == 500  # nothing is trimmed where nothing is written
+    assert len(log_of(redis, shard)) == 500  # nothing is trimmed as long as nothing is written
     newest = cli.ids("post", "--user", "ada", "new")[0]
     left = [entry for entry, _ in log_of(redis, shard)]
     assert left[-1] == f"{newest}-0" and 1 <= len(left) <= 1 + 100
@@ -57,7 +57,7 @@ def test_log_keeps_what_both_limits_allow(servers, cli_for):
 
 
 def test_deleted_post_is_in_the_log_until_it_is_trimmed_or_taken_out(servers, cli_for):
-    """As docs/events.md has it, the redis-cli line included."""
+    """As in docs/events.md, including the redis-cli line."""
     redis = servers.redis()
     cli = cli_for(redis)
     ada = cli.run("user", "add", "ada")
@@ -75,7 +75,7 @@ def test_deleted_post_is_in_the_log_until_it_is_trimmed_or_taken_out(servers, cl
         after = cli.ids("post", "--user", "ada", "after")[0]
         assert stream.next()["id"] == after
     assert [entry for entry, _ in log_of(redis, shard)] == [f"{ada}-0", f"{before}-0", f"{after}-0"]
-    # Who resumes is told where they were, whether or not the filter wants what comes behind.
+    # Clients that resume are told where the deleted entries were, whether or not the filter matches what follows.
     late = servers.gateway(redis)
     for target, wanted in (("firehose?", [before, "gap", after]),
                            ("filter?track=before,live&", [before, "gap"])):

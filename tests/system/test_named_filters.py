@@ -1,4 +1,4 @@
-"""/v1/stream: many named filters on one WebSocket, changed by messages while events flow."""
+"""/v1/stream: many named filters on one WebSocket, changed by messages while events arrive."""
 
 import json
 
@@ -29,7 +29,7 @@ class Client:
         assert answer == {"op": answered, "id": name}
 
     def next(self):
-        """(event id, [(id, tag), ...] of the filters that matched)"""
+        """Returns (event id, [(id, tag), ...] of the filters that matched)."""
         message = self.early.pop(0) if self.early else self.stream.next()
         return message["id"], [(r["id"], r.get("tag")) for r in message["matching_rules"]]
 
@@ -107,7 +107,7 @@ def test_replacing_goes_to_the_end_of_the_order(client, publish):
 
 
 def test_replacing_misses_and_doubles_nothing(client, redis):
-    """Events flow while the same filter is put in its own place again and again."""
+    """Events arrive while a filter is replaced by itself again and again."""
     client.subscribe("a", track="kite")
     for round_ in range(20):
         numbers = range(round_ * 50 + 1, round_ * 50 + 51)
@@ -156,11 +156,11 @@ def test_limits_and_scopes(gateway):
     client.subscribe("b", track="kite")
     assert client.say({"op": "subscribe", "id": "c", "filter": {"track": "x"}})["error"]["code"] == \
         "too_many_rules"
-    client.subscribe("a", track="other")  # in the place of an old one
+    client.subscribe("a", track="other")  # replaces an old one
     for wish in ({"firehose": True}, {"sample": "1"}, {"firehose": True, "types": "post"}):
         answer = client.say({"op": "subscribe", "id": "b", "filter": wish})
         assert answer["error"]["code"] in ("not_permitted", "insufficient_scope"), answer
-    client.subscribe("b", firehose=True, types="delete")  # ids only: needs no scope of its own
+    client.subscribe("b", firehose=True, types="delete")  # only ids: needs no further scope
 
 
 def test_hundreds_of_filters_come_and_go(gateway, publish):

@@ -1,5 +1,5 @@
-"""Other people's clients from npm, unmodified, on the dialects that they were written for. Their programs are in
-tests/clients/npm, and beside the packages in the build folder, which SLUICE_NPM_CLIENTS names."""
+"""Other people's clients from npm, unmodified, with the dialects that they were written for. Their programs are in
+tests/clients/npm, and next to the packages in the build folder named by SLUICE_NPM_CLIENTS."""
 
 import json
 import os
@@ -20,7 +20,7 @@ JETSTREAM = ["skyware-jetstream", "atcute-jetstream"]
 CLIENTS = ["twit", "twit-application", "twitter-api-v2", "twitter-api-v2-rules", "masto", "megalodon", *JETSTREAM]
 NEED_NODE_20 = ["megalodon", *JETSTREAM]
 HAS_NO_DELETIONS = ["twitter-api-v2-rules"]
-SLOW_TO_RETURN = ["megalodon", "twit", "twit-application"]  # 10 s; 90 s, if nobody listens at once
+SLOW_TO_RETURN = ["megalodon", "twit", "twit-application"]  # they retry after 10 s, or 90 s, if the server is not up yet
 
 if not FOLDER or not pathlib.Path(FOLDER, "node_modules").is_dir():
     pytest.skip("SLUICE_NPM_CLIENTS names no folder with the packages", allow_module_level=True)
@@ -49,7 +49,7 @@ class Client:
         self.errors += self.process.stderr
 
     def until(self, member):
-        """The next message that has this member."""
+        """Returns the next message that has this member."""
         while True:
             try:
                 message = self.told.get(timeout=60 * PATIENCE)
@@ -90,7 +90,7 @@ def client(request, gateway):
 
 
 def first_post(client, publish, numbers):
-    """A client says little of when it is connected: posts until it has one."""
+    """A client does not report when it is connected: posts until it has received one."""
     def one():
         publish(events.post(next(numbers), "a cup of #tea", login="ada"))
         try:
@@ -140,7 +140,7 @@ def test_a_cursor_misses_nothing_and_repeats_nothing(name, gateway, redis, publi
         first_post(client, publish, numbers)
         ids = [cli.run("post", "--user", login, f"{n}") for n in range(3)]
         seen = [client.until("post")["post"] for _ in range(3)]
-        while seen[0] != ids[0]:  # those that were published meanwhile
+        while seen[0] != ids[0]:  # those published meanwhile
             seen = [*seen[1:], client.until("post")["post"]]
         gateway.stop()
         ids += [cli.run("post", "--user", login, f"{n}") for n in range(3)]

@@ -1,5 +1,5 @@
-"""A client that is sent a part of its posts instead of falling behind, beside a recount of the log: what is sent and
-what is skipped are all that there is, by a hash of the tests' own."""
+"""A client that is sent a share of its posts instead of falling behind, compared with the log: what is sent and what is
+skipped are everything that there is, according to the tests' own hash."""
 
 import json
 import socket
@@ -23,7 +23,7 @@ class Recount:
         self.left_out, self.posts = set(), {}
 
     def look(self):
-        """At the log: before that a message may speak of posts that are not known."""
+        """Reads the log first: a message may refer to posts that are not known yet."""
         self.posts = {int(event["id"]): int(event["post"]["id"]) for event in self.redis.log() if event["type"] == "post"}
 
     def connects(self):
@@ -62,7 +62,7 @@ def write(folder, name, count):
 
 
 def read_all(stream, recount, is_done, seconds=90):
-    """As fast as it comes."""
+    """Reads as fast as possible."""
     stream.connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
 
     def take(message):
@@ -75,7 +75,7 @@ def read_all(stream, recount, is_done, seconds=90):
     ("ndjson", FIREHOSE, 8), ("delimited", HOME, 1), ("sse", FIREHOSE, 1), ("raw-websocket", HOME, 8)])
 def test_slow_reader_is_sent_a_part_and_told_of_the_rest(servers, transport, path, shards):
     redis = servers.redis(shards=shards) if shards > 1 else servers.redis()
-    gateway = servers.gateway(redis, "--max-owed-bytes", 65536, "--order-wait", "60s")  # nothing comes late
+    gateway = servers.gateway(redis, "--max-owed-bytes", 65536, "--order-wait", "60s")  # nothing is late
     cli, recount, texts = Cli(redis), Recount(redis), write(redis.folder, "posts", 600)
     cli.run("replay", write(redis.folder, "first", 1))
     [first] = [event for event in redis.log() if event["type"] == "post"]
@@ -86,7 +86,7 @@ def test_slow_reader_is_sent_a_part_and_told_of_the_rest(servers, transport, pat
         recount.connects()
         return gateway.stream(f"{path}?on_slow=sample{since}", transport, receive_buffer=4096, token=token)
 
-    stream = open_stream(f"&since={first['id']}")  # live, it would be sent what a busy gateway has not heard of yet
+    stream = open_stream(f"&since={first['id']}")  # live, it would be sent what a busy gateway has not received yet
     while gateway.metrics()["sluice_streams_sampled"] == 0:  # it reads nothing
         cli.run("replay", texts)
     recount.look()
@@ -95,7 +95,7 @@ def test_slow_reader_is_sent_a_part_and_told_of_the_rest(servers, transport, pat
     assert recount.percents and recount.percents[0] == 50
     stream.close()
 
-    stream = open_stream(f"&since={recount.cursor}")  # what was cut off comes again, by another choice or the same
+    stream = open_stream(f"&since={recount.cursor}")  # what was lost with the connection comes again, by another choice or the same
     while gateway.metrics()["sluice_streams_sampled"] == 0:
         cli.run("replay", texts)
     recount.look()

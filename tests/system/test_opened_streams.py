@@ -19,15 +19,15 @@ HISTORY = 300
 
 
 class Client:
-    """A client of /v1/stream. What comes is sorted by stream: `said` of each name, as that stream would have
-    sent it, and `other`, what has no name."""
+    """A client of /v1/stream. Messages are sorted by stream: `said` has for each name what that stream would have sent
+    alone, `other` what has no name."""
 
     def __init__(self, gateway, transport="raw-websocket", target=MANY, receive_buffer=None, **token):
         self.stream = gateway.stream(target, transport, token=gateway.token(**token), receive_buffer=receive_buffer)
         self.said, self.seen, self.other = {}, {}, []
 
     def take(self, seconds=None):
-        """Sorts the next message; an answer is returned."""
+        """Sorts the next message; returns it if it is an answer."""
         message = self.stream.next(seconds)
         assert message is not None, "the server ended it"
         if "op" in message or "error" in message:
@@ -66,7 +66,7 @@ class Client:
         self.wait(lambda said: all(self.ids(name)[-1:] == [event_id] for name in names))
 
     def ids(self, name):
-        """Of events, and of closed buckets."""
+        """Ids of events, and of closed buckets."""
         return self.seen.get(name, [])
 
 
@@ -88,7 +88,7 @@ def write(folder, first, count):
 
 @pytest.fixture(scope="module")
 def filled(module_servers):
-    """A log, and a gateway that has seen none of it."""
+    """A log, and a gateway that received none of it live."""
     redis = module_servers.redis()
     cli = Cli(redis)
     cli.run("replay", write(redis.folder, 1, HISTORY))
@@ -163,7 +163,7 @@ def test_there_are_at_most_sixteen(gateway):
     for number in range(16):
         client.open(f"s{number}", f"/v1/stream/filter?track=w{number}")
     assert client.refused("/v1/stream/filter?track=w") == ("too_many_streams", None)
-    client.open("s3", "/v1/stream/filter?track=other")  # in the place of another
+    client.open("s3", "/v1/stream/filter?track=other")  # replaces another one
     client.close("s4")
     client.open("s4", "/v1/stream/filter?track=w4")
     listed = client.say({"op": "list"})
@@ -196,7 +196,7 @@ def test_a_stream_takes_the_place_of_the_one_with_its_name(gateway, publish):
 
 
 def test_filters_and_streams_stand_side_by_side(gateway, publish):
-    """Under the same name, too: what a filter lets through names its rules, and not the stream."""
+    """Even under the same name: what a filter matches names its rules, and not the stream."""
     client = Client(gateway)
     assert client.say({"op": "subscribe", "id": "a", "filter": {"track": "kite"}})["op"] == "subscribed"
     client.open("a", "/v1/stream/filter?track=kite")
@@ -217,7 +217,7 @@ def test_what_the_token_permits_holds_for_each(gateway):
     assert client.say({"op": "subscribe", "id": "f", "filter": {"track": "c"}})["op"] == "subscribed"
     assert client.refused("/v1/stream/filter?track=d", "b") == ("too_many_rules", "rules")
     assert client.say({"op": "subscribe", "id": "g", "filter": {"track": "c"}})["error"]["code"] == "too_many_rules"
-    client.open("a", "/v1/stream/filter?track=d")  # takes the place of another
+    client.open("a", "/v1/stream/filter?track=d")  # replaces another one
     client.close("a")
     client.open("b", "/v1/stream/counts?bucket=1s&track=e")
 
@@ -249,7 +249,7 @@ def test_what_a_filter_may_not_have_meant_is_told_by_its_name(filled):
     client.wait(lambda said: said)
     warning = json.loads(client.said["a"][0])
     assert (warning["type"], warning["code"], "id" in warning) == ("warning", "unknown_user", False)
-    client.open("b", f"{path}&since={redis.log()[-1]['id']}")  # who comes back was told
+    client.open("b", f"{path}&since={redis.log()[-1]['id']}")  # a client that comes back was told before
     client.close("b")
     assert client.said.keys() == {"a"} and len(client.said["a"]) == 1
 
@@ -359,14 +359,14 @@ def flood(redis, cli, folder, count, size=10000):
     with open(file, "w") as out:
         for n in range(1, count + 1):
             word = "needle" if n % 10 == 0 else "hay"
-            text = rng.randbytes(size // 2).hex()  # which no compression makes small
+            text = rng.randbytes(size // 2).hex()  # incompressible
             out.write(events.dump(events.post(n, f"{word} {n} {text}", user=str(n % 9))) + "\n")
     cli.run("replay", file)
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS[:2])
 def test_who_reads_slowly_gets_everything_of_each_stream(servers, cli_for, transport):
-    """Each falls behind, is told so by its name, catches up and is live again; no message is torn."""
+    """Each falls behind, is told so by its name, catches up and is live again; no message is damaged."""
     redis = servers.redis()
     cli = cli_for(redis)
     gateway = servers.gateway(redis, "--max-owed-bytes", 65536, "--ring-bytes", 1 << 20)
@@ -394,7 +394,7 @@ def test_who_reads_slowly_gets_everything_of_each_stream(servers, cli_for, trans
 
 
 def test_none_waits_for_one_that_always_fills_the_socket(servers, cli_for):
-    """Of the megabytes that two streams catch up with, much is still to come when a third brings what happens."""
+    """Of the megabytes with which two streams catch up, much is still to come when a third delivers live events."""
     redis = servers.redis()
     cli = cli_for(redis)
     flood(redis, cli, servers.folder, 800)
@@ -432,8 +432,8 @@ def test_who_is_too_slow_in_one_opens_it_again_on_the_same_connection(servers, c
 
 
 def test_a_connection_that_takes_nothing_does_not_stay(servers, cli_for):
-    """It does not read the end of its stream either: three keep-alives later it ends; or, if that found room in the
-    end, by a ping that is not answered."""
+    """It does not read the end of its stream either: it is closed three keep-alives later; or, if there was room for
+    the end at last, because of an unanswered ping."""
     redis = servers.redis(shards=1)
     flood(redis, cli_for(redis), servers.folder, 800)
     gateway = servers.gateway(redis, "--max-owed-bytes", 65536, "--max-lag", "1s", "--keepalive-ms", 500)
@@ -473,7 +473,7 @@ def test_all_are_told_where_to_go_on_when_the_server_drains(servers, cli_for):
 
 
 def test_a_quiet_stream_says_where_it_is_beside_a_busy_one(servers, cli_for):
-    """With cursors=true, after a silence of its own; the pings are the connection's."""
+    """With cursors=true, after silence of that stream; pings belong to the connection."""
     redis = servers.redis(shards=1)
     cli = cli_for(redis)
     cli.run("user", "add", "ada")

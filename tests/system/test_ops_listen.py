@@ -1,4 +1,4 @@
-"""--ops-listen: what is for operators has an address of its own."""
+"""--ops-listen: the operators' endpoints have a separate address."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ def statuses(port, paths, tls=None):
 
 
 def pages(gateway):
-    """The dashboard and all that it is made of, where this sluiced has one."""
+    """The dashboard and all its parts, if this sluiced has one."""
     found = [path for path in ("/", "/status")
              if ask(gateway.ready.get("ops_port", gateway.port), path).status == 200]
     return found
@@ -52,7 +52,7 @@ def test_what_is_for_operators_is_there_and_nowhere_else(gateway):
 
 
 def test_public_port_says_no_more_than_of_any_other_path(gateway):
-    """Neither by its method nor by its words, nor to who knows the name of the other listener."""
+    """Neither with another method, nor in the error text, nor for clients that name the other listener's host."""
     nothing = ask(gateway.port, "/nothing")
     for path in FOR_OPERATORS + ["/"]:
         for method in ("GET", "HEAD", "POST"):
@@ -67,7 +67,7 @@ def test_public_port_says_no_more_than_of_any_other_path(gateway):
 
 
 def reasons(port, headers=None):
-    """Why writes fail, as both endpoints tell it."""
+    """Why writes fail, according to both endpoints."""
     answers = [ask(port, path, headers=headers) for path in ("/readyz?verbose", "/status.json")]
     assert [answer.status for answer in answers] == [200, 200]
     readiness, status = [answer.json for answer in answers]
@@ -122,14 +122,14 @@ def test_beside_tls_it_is_plain(servers, redis, tmp_path):
     with gateway.stream(FIREHOSE) as stream:
         redis.publish(events.dump(events.post(1, "secret")))
         assert stream.next()["id"] == "1"
-    # Nor does the name that a TLS client asks for lead to the other listener.
+    # Nor does the server name of a TLS client lead to the other listener.
     tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
     for name in ("ops", "sluice", "elsewhere"):
         with socket.create_connection(("127.0.0.1", gateway.port)) as plain, \
                 tls.wrap_socket(plain, server_hostname=name) as wrapped:
             wrapped.sendall(f"GET /metrics HTTP/1.1\r\nHost: {name}\r\n\r\n".encode())
             assert wrapped.recv(100).startswith(b"HTTP/1.1 404 ")
-    # A new certificate is for the public listener; the other goes on without.
+    # A new certificate is for the public listener; the other one stays plain.
     gateway.certificate.renew()
     os.kill(gateway.pid, signal.SIGHUP)
     eventually(lambda: ask(ops_port, "/readyz").status == 200, "it is ready")

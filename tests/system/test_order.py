@@ -1,4 +1,4 @@
-"""The order over all shards: by id, whoever writes, and who is left behind when a shard is silent."""
+"""The order over all shards: by id, whichever process writes, and which shards are passed by when they are silent."""
 
 import json
 
@@ -51,7 +51,7 @@ def test_a_shard_that_cannot_be_read_is_left_behind_and_comes_late(servers, cli_
         stream.until(first)
         others = [f"%RW~sluice:{{{shard}}}:*" for shard in range(8) if shard != silent]
         redis.client.execute_command("ACL", "SETUSER", "gate", "resetkeys", *others)
-        # An event that is in the log, and that nobody has heard.
+        # An event that is in the log, and was not received.
         missed = int(first) + 1
         entry = json.dumps(events.post(missed, "missed"))
         redis.client.xadd(f"sluice:{{{silent}}}:log", {"p": first, "e": entry}, id=f"{missed}-0")

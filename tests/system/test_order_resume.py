@@ -1,5 +1,5 @@
-"""A cursor is exact over all shards: cut anywhere, whoever comes back misses nothing, gets nothing
-twice, and all in the order of ids; what came late is never silent."""
+"""A cursor is exact over all shards: wherever the connection ends, a client that resumes misses nothing, gets nothing
+twice, and everything in the order of ids; it is always told about late events."""
 
 import json
 import random
@@ -71,7 +71,7 @@ def test_many_reconnects_under_load_miss_nothing_and_keep_the_order(servers, cli
 
 
 class LeftBehind:
-    """Eight shards, of which the gateway may not read one for a while."""
+    """Eight shards, one of which the gateway cannot read for a while."""
 
     def __init__(self, servers, cli_for):
         self.servers = servers
@@ -89,17 +89,18 @@ class LeftBehind:
         return self.cli.run("post", "--user", login, "text")
 
     def leave_behind(self):
-        """What is in the silent shard's log, and nobody has heard; the last that it was heard of."""
+        """Returns what is in the silent shard's log and was not received; and the last one that was received."""
         first = self.post(self.silent_user)
         others = [f"%RW~sluice:{{{shard}}}:*" for shard in range(SHARDS) if shard != self.silent]
         eventually(lambda: self.heard(first), "it has been heard")
         self.redis.client.execute_command("ACL", "SETUSER", "gate", "resetkeys", *others)
-        # It may not ask Redis for the time between an entry that nobody is told of and the next, which says so.
+        # Between an entry that is not published and the next one, which names it, the gateway must not ask Redis for
+        # the time.
         with processes.stopped(processes.descendants(self.gateway.process.pid)):
             missed = (int(time.time() * 1000) - EPOCH_MS) * 4096 + self.silent * 64
             entry = json.dumps(events.post(missed, "missed"))
             self.redis.client.xadd(f"sluice:{{{self.silent}}}:log", {"p": first, "e": entry}, id=f"{missed}-0")
-            time.sleep(0.002)  # the next id is of a later millisecond
+            time.sleep(0.002)  # the next id is in a later millisecond
             return first, [str(missed), self.post(self.silent_user)]
 
     def heard(self, post):
@@ -157,7 +158,7 @@ def test_who_comes_with_a_plain_id_is_told_what_came_late(servers, cli_for):
         def gap_of(gateway):
             with gateway.stream(since) as other:
                 return other.until(lambda message: message.type == "gap")[-1].json
-        gap = gap_of(shard.gateway)  # while the shard is away
+        gap = gap_of(shard.gateway)  # while the shard is unavailable
         assert int(low) <= int(gap["from"]) < int(late[0])
         assert gap == {"type": "gap", "from": gap["from"], "to": passed[1], "reason": "late",
                        "shard": shard.silent}
@@ -171,7 +172,7 @@ def test_who_comes_with_a_plain_id_is_told_what_came_late(servers, cli_for):
     eventually(lambda: '"late"' in shard.redis.client.xrevrange(log, count=1)[0][1]["e"], "it is marked")
     invalid = shard.gateway.metrics()['sluice_events_refused_total{reason="invalid"}']
     assert invalid == 0
-    another = shard.start()  # it has not seen it happen: the log tells
+    another = shard.start()  # it was not running then: the log has it
     told = gap_of(another)
     assert told["reason"] == "late" and told["shard"] == shard.silent and told["to"] == passed[1]
     assert int(told["from"]) < int(late[0])

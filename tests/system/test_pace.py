@@ -1,6 +1,6 @@
-"""A pace: which posts of a window are sent, and how many are not, beside a recount of the log.
+"""A pace: which posts of a window are sent, and how many are not, compared with the log.
 
-What is delivered and what is skipped add up to what matches, through every way of coming back."""
+What is delivered and what is skipped add up to what matches, however the stream was resumed."""
 
 import json
 import math
@@ -25,7 +25,7 @@ def cell_of(post, side):
 
 
 def of_events(choose):
-    """As `picks` has it, of events."""
+    """Applies a function of `picks` to events."""
     def chosen(posts, most):
         ids = {event_id for _, event_id in choose([(int(post["post"]["id"]), id_of(post)) for post in posts], most)}
         return [post for post in posts if id_of(post) in ids]
@@ -73,7 +73,7 @@ def as_told(messages):
 
 
 def write(folder, count, name="posts"):
-    """Posts of a few users and places."""
+    """Writes posts of a few users and places."""
     file = folder / f"{name}.jsonl"
     with open(file, "w") as out:
         for n in range(count):
@@ -85,7 +85,7 @@ def write(folder, count, name="posts"):
 
 
 def fill(redis, cli, count, rate):
-    """Events of some seconds, deletions among them."""
+    """Adds events of some seconds, including deletions."""
     cli.run("user", "add", "ada")
     for part in range(3):
         for text in ("one", "two"):
@@ -95,13 +95,13 @@ def fill(redis, cli, count, rate):
 
 
 def follow(stream, expected):
-    """The messages as far as what is expected last."""
+    """Returns the messages up to the last expected one."""
     return as_told(stream.until(lambda m: (int(m.json.get("id", 0)), m.type) == expected[-1][:2])) if expected else []
 
 
 @pytest.fixture(scope="module")
 def filled(module_servers):
-    """A log of some seconds, and a gateway that has seen none of it."""
+    """A log of some seconds, and a gateway that received none of it live."""
     redis = module_servers.redis()
     log = fill(redis, Cli(redis), 1800, 450)
     return redis, module_servers.gateway(redis), log
@@ -140,7 +140,7 @@ def test_some_posts_of_then_are_picked_of_all(filled, pick):
 
 @pytest.mark.parametrize("transport", ["ndjson", "delimited", "sse", "websocket"])
 def test_it_is_resumed_from_anywhere_on_every_wire(filled, transport):
-    """Every cursor that a stream has given out, and others, go on where it was."""
+    """A stream resumes from every cursor that it has sent, and from others."""
     _, gateway, log = filled
     wants = lambda event: event["type"] == "post" and "w1" in event["post"]["text"].split()
     chance = random.Random(transport)
@@ -208,7 +208,7 @@ def test_what_was_not_logged_is_skipped_by_itself(servers):
 
 
 def test_live_replayed_resumed_and_after_a_kill_all_pick_the_same(servers, cli_for):
-    """Clients of two workers, one of which dies, come back with what they have last."""
+    """Clients of two workers, one of which dies, resume from their last cursor."""
     redis = servers.redis()
     gateway = servers.gateway(redis, workers=2)
     cli = cli_for(redis)
@@ -317,7 +317,7 @@ def test_what_comes_late_is_skipped_by_itself(servers, cli_for):
         told = stream.until(lambda message: message.type == "skipped")[-1]
     assert (told["events"], told["reason"]) == (1, "late") and int(told["id"]) > late
     with gateway.stream(f"{FIREHOSE}?max_rate=5&since={int(post) - 1}") as stream:
-        # Before them a gap may say that something of this window came late.
+        # A gap before them may say that something in this window was late.
         assert as_told(stream.until(late)) == [(int(post), "post"), (late, "post")]
 
 

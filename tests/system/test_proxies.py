@@ -1,5 +1,5 @@
-"""docs/proxies.md: each proxy that it names, with the configuration that it gives, in front of a sluiced. Clients come
-by TLS, with HTTP/1.1 and HTTP/2."""
+"""docs/proxies.md: each proxy that it names, with its configuration, in front of a sluiced. Clients connect over TLS,
+with HTTP/1.1 and HTTP/2."""
 
 import contextlib
 import itertools
@@ -30,7 +30,7 @@ SETTINGS = ("--ops-listen", "127.0.0.1:0", "--trusted-proxies", "127.0.0.1", "--
 
 
 class Unready:
-    """What a server is that is not ready yet: it answers 503 to everything."""
+    """Acts like a server that is not ready yet: it answers everything with 503."""
 
     def __init__(self, port):
         self.listener = socket.create_server(("127.0.0.1", port))
@@ -59,7 +59,7 @@ class Unready:
 
 
 class CurlStream:
-    """A stream of NDJSON or SSE by HTTP/2; next() returns the next event's object."""
+    """A stream of NDJSON or SSE over HTTP/2; next() returns the next event's object."""
 
     def __init__(self, proxy, token, accept):
         self.process = subprocess.Popen(
@@ -106,20 +106,20 @@ class CurlStream:
 
 @pytest.fixture(scope="module")
 def plain(module_servers, redis):
-    """A sluiced at a port that stays its own while it restarts."""
+    """A sluiced at a port that stays reserved while it restarts."""
     return module_servers.gateway(redis, *SETTINGS, listen=f"127.0.0.1:{steady_port()}")
 
 
 @pytest.fixture(scope="module")
 def gated(module_servers, redis, certificate):
-    """One that demands the PROXY protocol, and then TLS."""
+    """One that requires the PROXY protocol, followed by TLS."""
     return module_servers.gateway(redis, *SETTINGS, listen=f"127.0.0.1:{steady_port()},proxy", certificate=certificate)
 
 
 @pytest.fixture(scope="module", ids=lambda kind: kind.name,
                 params=[Nginx, Haproxy, Caddy, Apache, Varnish, HaproxyTcp, HaproxyTcp1, NginxStream])
 def proxy(request, module_servers, certificate):
-    """In front of `proxy.gateway`."""
+    """A proxy in front of `proxy.gateway`."""
     kind = request.param
     if kind.missing():
         pytest.skip(f"not installed: {', '.join(kind.missing())}")
@@ -133,13 +133,13 @@ def proxy(request, module_servers, certificate):
 
 @pytest.fixture(scope="module")
 def number():
-    """Of posts, upwards."""
+    """Numbers of posts, ascending."""
     return itertools.count(1)
 
 
 @pytest.fixture
 def post(cli, number, tmp_path):
-    """post(text): it is in the log, and published, when this returns."""
+    """post(text): it is logged and published on return."""
     file = tmp_path / "posts.jsonl"
 
     def post(text):
@@ -168,7 +168,7 @@ def next_event(stream):
 
 
 def streams(gateway):
-    """How many it has."""
+    """Returns the number of its streams."""
     with HttpConnection(gateway.ready["ops_port"]) as connection:
         text = connection.request("GET", "/metrics").text
     return int(text.split("\nsluice_streams ")[1].split()[0])
@@ -183,7 +183,7 @@ WAYS = ["ndjson-h1", "sse-h1", "ndjson-h2", "sse-h2", "websocket"]
 
 @pytest.mark.parametrize("way", WAYS)
 def test_an_event_comes_at_once_and_who_leaves_is_noticed(proxy, post, way, number):
-    """Each before the next is published. A proxy that holds events back does so with each of them."""
+    """Each event arrives before the next is published. A proxy that buffers events would delay each of them."""
     if proxy.is_relay and way.endswith("h2"):
         pytest.skip("sluiced speaks HTTP/1.1")
     took = []
@@ -200,14 +200,14 @@ def test_an_event_comes_at_once_and_who_leaves_is_noticed(proxy, post, way, numb
 
 
 def status_of(proxy, source, headers):
-    """Of a stream that is opened, and the connection, to be closed."""
+    """Returns the status of a stream that is opened, and the connection, to be closed."""
     connection = HttpConnection(proxy.port, tls=proxy.certificate.context, source=source)
     connection.send(form_bytes("GET", FIREHOSE, {**proxy.gateway.bearer(), **headers}))
     return connection.read_head().status, connection
 
 
 def test_the_clients_address_comes_through_and_no_other(proxy):
-    """Each address may have so many streams: those of one client are full, whatever it says it is."""
+    """The number of streams per address is limited: a client is refused beyond that, whichever address it claims."""
     spoofed = [{}, {"X-Forwarded-For": "198.51.100.1"}, {"X-Forwarded-For": "127.0.0.1"},
                {"Forwarded": "for=198.51.100.1"}, {"X-Forwarded-For": "198.51.100.1, 127.0.0.1"}]
     opened = [status_of(proxy, "127.0.0.2", {"X-Forwarded-For": f"198.51.100.{i}"})
@@ -227,7 +227,7 @@ def test_the_clients_address_comes_through_and_no_other(proxy):
 
 
 def test_an_event_source_lives_through_a_restart(proxy, post):
-    """It gives up at any status but 200. What happened meanwhile comes, each event once, in order."""
+    """It gives up on any status but 200. Events of the meantime arrive, each once, in order."""
     source = EventSource(proxy.port, FIREHOSE, proxy.gateway.token(), proxy.certificate.context)
     with source:
         eventually(lambda: streams(proxy.gateway) == 1, "the stream is there")
@@ -250,7 +250,7 @@ def test_an_event_source_lives_through_a_restart(proxy, post):
 
 
 def test_other_answers_pass_through(proxy):
-    """Refusals, bodies, and keeping the connection."""
+    """Refusals, bodies, and kept-alive connections."""
     with HttpConnection(proxy.port, tls=proxy.certificate.context) as connection:
         assert connection.request("GET", "/healthz").status == 200
         refused = connection.request("GET", FIREHOSE)

@@ -1,6 +1,6 @@
-"""What Redis can do to those who need it. Under each fault posts go on, each by a `sluice` of its own, and
-clients on every transport listen. In the end each must have what the log has, in its order, none twice;
-what was answered must be there, and nothing may have happened twice."""
+"""Faults of Redis. During each fault posts continue, each with its own `sluice`, and clients on every transport listen.
+In the end each must have what the log has, in its order, none twice; what was acknowledged must be there, and nothing
+may have happened twice."""
 
 import json
 import pathlib
@@ -29,10 +29,10 @@ class Producer:
     """Posts one text after the other, in a thread, until it is stopped."""
 
     def __init__(self, url, before=None):
-        """Goes on where the producer `before` has stopped."""
+        """Continues where the producer `before` stopped."""
         self.url = url
         self.answered = dict(before.answered) if before else {}  # text -> id
-        self.refused = []  # what standard error said
+        self.refused = []  # standard error output
         self._number = before._number if before else 0
         self._is_stopping = False
         self._changed = threading.Condition()
@@ -60,7 +60,7 @@ class Producer:
                 self._changed.wait(deadline.left())
 
     def wait_more(self, count=5):
-        """Until so many more posts have been answered."""
+        """Waits until this many more posts have been acknowledged."""
         before = len(self.answered)
         self._wait(lambda: len(self.answered) >= before + count, "posts are answered")
 
@@ -73,7 +73,7 @@ class Producer:
 
 
 class Scene:
-    """A gateway, clients on every transport, posts on the way."""
+    """A gateway, clients on every transport, posts in progress."""
 
     def __init__(self, servers, cli_for, redis, url=None, *options):
         self.redis = redis
@@ -86,18 +86,18 @@ class Scene:
         self.producer.wait_more()
 
     def events(self, redis=None):
-        """Those in the log, but for that of the user."""
+        """Those in the log, without that of the user."""
         log = (redis or self.redis).client.xrange(f"sluice:{{{self.shard}}}:log")
         return [event for event in (json.loads(fields["e"]) for _, fields in log) if event["type"] != "user"]
 
     def wait_heard(self):
-        """Until the clients have what is answered now."""
+        """Waits until the clients have what is acknowledged now."""
         last = list(self.producer.answered.values())[-1]
         for stream in self.streams:
             stream.wait_id(last, 60)
 
     def finish(self, redis=None):
-        """Lets it run a bit more, then compares everything; returns the events of the log."""
+        """Lets it run a bit longer, then compares everything; returns the events of the log."""
         self.producer.wait_more()
         self.producer.stop()
         self.wait_heard()
@@ -153,14 +153,14 @@ def become_replica(scene):
 
 
 def lack_replicas(scene):
-    """Refused at first, and tried again until it is not."""
+    """Writes are refused at first, and retried until they are not."""
     scene.redis.client.config_set("min-replicas-to-write", 2)
     eventually(lambda: scene.redis.client.info("errorstats").get("errorstat_NOREPLICAS"), "a write is refused")
     scene.redis.client.config_set("min-replicas-to-write", 0)
 
 
 def stay_busy(scene):
-    """Somebody's script takes long: BUSY, until it is ended."""
+    """A long script of somebody else: BUSY, until it ends."""
     scene.redis.client.config_set("lua-time-limit", 20)
     master = scene.redis.master_of(0)
 
@@ -196,7 +196,7 @@ def test_nothing_is_lost_or_done_twice(servers, cli_for, fault):
 
 @pytest.mark.one_redis("a proxy stands before one server")
 def test_network_that_is_cut_and_heals(servers, cli_for):
-    """Connections stay open, nothing moves: the silence is noticed; producers go on elsewhere."""
+    """Connections stay open, but nothing is transmitted: the silence is noticed; producers use another way."""
     redis = servers.redis()
     proxy = Proxy(redis.socket)
     scene = Scene(servers, cli_for, redis, f"redis://127.0.0.1:{proxy.port}", "--redis-timeout", "500ms")
@@ -219,7 +219,7 @@ def group(servers):
 
 
 def test_replica_is_promoted_by_its_sentinel(servers, cli_for, group):
-    """The master dies; nobody is told of it but by the sentinel."""
+    """The master dies; only the sentinel reports that."""
     scene = Scene(servers, cli_for, group)
     scene.producer.stop()
     scene.wait_heard()
@@ -236,14 +236,14 @@ def test_replica_is_promoted_by_its_sentinel(servers, cli_for, group):
 
 
 def guests(redis):
-    """Who is connected by TCP, but for sentinels and replicas; tests come by the unix socket."""
+    """The TCP connections, without those of sentinels and replicas; tests use the unix socket."""
     return [client for client in redis.client.client_list()
             if not client["name"].startswith("sentinel-") and not set(client["flags"]) & set("SMU")]
 
 
 def test_master_that_is_replaced_while_it_lives_is_left_at_once(servers, cli_for, group):
-    """It cannot be demoted, and closes no connection: nobody but the sentinel says that it is over, which was
-    away itself meanwhile. Streams, the API and the process that runs tasks go on at the other one."""
+    """It cannot be demoted, and closes no connection: only the sentinel, which was unavailable itself meanwhile,
+    reports that it is replaced. Streams, the API and the process that runs tasks continue with the other one."""
     group.master.client.execute_command("ACL", "SETUSER", "default", "-replicaof", "-slaveof")
     scene = Scene(servers, cli_for, group, None, "--run-tasks", "on")
     ada = scene.events()[0]["post"]["user"]["id"]
@@ -273,7 +273,7 @@ def test_master_that_is_replaced_while_it_lives_is_left_at_once(servers, cli_for
 
 
 def test_tail_that_a_failover_lost_is_told(servers, cli_for, group):
-    """The replica has left before, so that it does not have what clients were given last."""
+    """The replica was disconnected before, so it does not have what clients received last."""
     cli = cli_for(group)
     cli.run("user", "add", "ada")
     gateway = servers.gateway(group.url)
@@ -315,7 +315,7 @@ def test_write_is_good_only_when_replicas_have_it(cli_for, group):
 
 @pytest.mark.one_redis("replicas of its own")
 def test_what_all_replicas_have_is_acknowledged_once_and_what_some_have_maybe_twice(servers, cli_for):
-    """docs/operating.md: who waits for all replicas loses nothing, whichever is promoted."""
+    """docs/operating.md: a writer that waits for all replicas loses nothing, whichever is promoted."""
     master, left, promoted = (servers.redis(port=steady_port()) for _ in range(3))
     old, new = cli_for(master), cli_for(promoted)
     for replica in (left, promoted):
@@ -323,10 +323,10 @@ def test_what_all_replicas_have_is_acknowledged_once_and_what_some_have_maybe_tw
         eventually(lambda: replica.client.info("replication")["master_link_status"] == "up", "it has the data")
     old.run("--wait-replicas", "2", "user", "add", "ada")
     kept = old.run("--wait-replicas", "2", "post", "--user", "ada", "all have it")
-    for shard in range(master.shards):  # both will count on from here
+    for shard in range(master.shards):  # both will continue from here
         master.client.set(f"sluice:{{{shard}}}:clock", str((1 << 52) + 64 * shard))
     assert master.client.wait(2, 20000) == 2
-    promoted.client.replicaof("NO", "ONE")  # by order; the old master does not know of it yet
+    promoted.client.replicaof("NO", "ONE")  # by order; the old master does not know yet
     lost = old.run("--wait-replicas", "1", "post", "--user", "ada", "one has it")
     old.run("--wait-replicas", "2", "post", "--user", "ada", "not acknowledged", status=1)
     assert "only 1 of 2 replicas had it" in old.done.stderr

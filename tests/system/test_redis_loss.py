@@ -1,4 +1,4 @@
-"""Redis away at the start, restarted, cut off: streams go on, and nobody misses an event."""
+"""Redis unavailable at the start, restarted, cut off: streams continue, and no client misses an event."""
 
 import json
 import re
@@ -21,7 +21,7 @@ def test_redis_down_at_the_start(servers):
     gateway.wait_status("/healthz", 200)
     response = gateway.get("/readyz")
     assert response.status == 503 and response.error["code"]
-    ahead = int((time.time() + 600 - 1767225600) * 1000) * 4096  # of a Redis whose clock was: nobody knows yet
+    ahead = int((time.time() + 600 - 1767225600) * 1000) * 4096  # of a Redis whose clock was ahead: not known yet
     for target in (FIREHOSE, f"{FIREHOSE}?since={ahead}"):
         with pytest.raises(Refused) as refused:
             gateway.stream(target)
@@ -39,7 +39,7 @@ def test_redis_down_at_the_start(servers):
 
 @pytest.mark.parametrize("name", ["sluiced-streams", "sluiced-api"])
 def test_worker_is_ready_only_while_its_commands_are_answered(servers, cli_for, name):
-    """It hears the live channels all the time; Redis has no room for another of its connections."""
+    """It receives the live channels all the time; Redis refuses one of its other connections."""
     redis = servers.redis()
     gateway = servers.gateway(redis, "--redis-timeout", "1s", "--api-timeout", "1s")
     redis.client.config_set("maxclients", 1)
@@ -87,7 +87,7 @@ def test_redis_restarted_under_load(servers, cli_for, how):
 
 
 def assert_has_all(collector, wanted):
-    """Waits until there are so many; then they are these, each shard's in order, and no gap was told."""
+    """Waits until there are this many; then they must be these, each shard's in order, without a gap."""
     collector.wait(lambda ms: len(ms) >= len(wanted), f"{len(wanted)} events")
     got = [m["id"] for m in collector.events()]
     assert events.by_shard(got) == events.by_shard(wanted)
@@ -104,7 +104,7 @@ def write_posts(folder, count, size=40):
 
 
 def test_lost_subscription_is_repaired_from_the_log(servers, cli_for):
-    """The subscriber is cut off again and again while posts go on."""
+    """The subscriber is disconnected again and again while posts continue."""
     redis = servers.redis()
     cli = cli_for(redis)
     gateway = servers.gateway(redis)
@@ -124,8 +124,8 @@ def test_lost_subscription_is_repaired_from_the_log(servers, cli_for):
 
 @pytest.mark.parametrize("transport", ["ndjson", "delimited", "sse", "websocket"])
 def test_what_the_log_has_lost_is_told_as_a_gap(servers, cli_for, transport):
-    """Cut off, and what was published meanwhile partly trimmed, in one transaction."""
-    redis = servers.redis(shards=1)  # of several, ids that lie behind the others are late
+    """It is cut off, and what was published meanwhile is partly trimmed, in one transaction."""
+    redis = servers.redis(shards=1)  # with several, lower ids than those of others are late
     cli = cli_for(redis)
     cli.run("user", "add", "ada")
     gateway = servers.gateway(redis)
@@ -153,7 +153,7 @@ def test_what_the_log_has_lost_is_told_as_a_gap(servers, cli_for, transport):
 
 
 def test_last_event_lost_is_found_in_the_log(servers, cli_for):
-    """Nothing later tells of it: the log alone does."""
+    """No later event names it: only the log has it."""
     redis = servers.redis()
     cli = cli_for(redis)
     cli.run("user", "add", "ada")
@@ -226,7 +226,7 @@ def test_redis_url_with_user_password_and_database(servers, cli_for):
 
 
 def header(number, previous, text):
-    """A message of the live channel, as the core writes them."""
+    """Returns a message of the live channel, as the core writes it."""
     return f"{number} {previous} {events.dump(events.post(number, text))}"
 
 
@@ -258,8 +258,8 @@ def test_an_id_in_the_future_from_outside_has_no_say(servers, cli_for):
 
 @pytest.mark.parametrize("transport", ["ndjson", "sse", "websocket"])
 def test_after_a_failover_to_a_slow_clock_nothing_comes_twice(servers, cli_for, transport):
-    """What the old master had published last has ids that are ahead of the new master's clock."""
-    redis = servers.redis(shards=1)  # of several, what has lower ids than others comes late
+    """The last ids of the old master are ahead of the new master's clock."""
+    redis = servers.redis(shards=1)  # with several, lower ids than those of others are late
     cli = cli_for(redis)
     cli.run("user", "add", "ada")
     gateway = servers.gateway(redis)

@@ -1,4 +1,4 @@
-"""Redis by a name: one that nobody resolves now costs the streams nothing, and all its addresses are tried."""
+"""Redis by host name: streams continue when it cannot be resolved, and all its addresses are tried."""
 
 import socket
 import time
@@ -29,7 +29,7 @@ def names(servers):
 
 
 def test_a_silent_resolver_holds_nothing_up(servers, names):
-    """While Redis is away its name is looked up again and again."""
+    """While Redis is unavailable its name is looked up again and again."""
     redis = servers.redis(port=steady_port())
     names.set(redis=["127.0.0.1"])
     gateway = servers.gateway(f"redis://redis.test:{redis.port}", "--keepalive-ms", 50, "--api-timeout", "5s",
@@ -63,7 +63,7 @@ def test_a_silent_resolver_does_not_hold_up_the_end(servers, names):
 
 @pytest.fixture(params=["::1", "127.0.0.1"])
 def redis_by_name(servers, names, request):
-    """It listens on one of the addresses of its name only."""
+    """It listens on only one of the addresses of its name."""
     bind = request.param
     try:
         with socket.create_server((bind, 0), family=socket.AF_INET6 if ":" in bind else socket.AF_INET):

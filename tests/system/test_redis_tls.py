@@ -1,5 +1,5 @@
-"""TLS to Redis: sluiced, its workers, the sentinels and the command line. That everything else is as
-without is shown by files that run with SLUICE_TEST_REDIS=tls as well."""
+"""TLS to Redis: sluiced, its workers, the sentinels and the command line. Test files that also run with
+SLUICE_TEST_REDIS=tls show that everything else is as without."""
 
 import re
 
@@ -24,7 +24,7 @@ def redis(module_servers):
 
 
 def why(gateway, part="streams"):
-    """What /readyz?verbose says about a part that fails."""
+    """Returns the reason that /readyz?verbose gives for a failing part."""
     answer = gateway.get("/readyz?verbose", gateway.bearer(scope="admin"))
     return answer.json["parts"][part]["why"] or ""
 
@@ -55,7 +55,7 @@ def test_a_worker_runs_tasks(servers, cli_for):
 
     def left():
         return sum(redis.client.xlen(f"sluice:{{{shard}}}:tasks") for shard in range(8))
-    assert left() > 0  # users of other shards
+    assert left() > 0  # users in other shards
     worker = cli.start("worker", "--concurrency", 2)
     eventually(lambda: left() == 0, "every task is done")
     said = worker.stop()

@@ -1,4 +1,4 @@
-"""SIGHUP: keys, certificates, limits and the log's level change, and no client notices."""
+"""SIGHUP: keys, certificates, limits and the log level change, and no client is affected."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def config(servers):
 
 
 def reload(gateway, says="worker_reloaded", times=1):
-    """SIGHUP, and waits until every worker has said how it went."""
+    """Sends SIGHUP, and waits until every worker has reported the result."""
     before = gateway.log().count(f"event={says} ")
     os.kill(gateway.pid, signal.SIGHUP)
     eventually(lambda: gateway.log().count(f"event={says} ") == before + times, says)
@@ -44,7 +44,7 @@ def test_changed_secret_counts_for_who_comes_from_now_on(servers, redis):
     streams = [gateway.stream(FIREHOSE, transport) for transport in ("ndjson", "sse", "websocket")]
     gateway.secret_file.write_text(OTHER + "\n")
     reload(gateway, times=2)
-    for _ in range(8):  # whichever worker is asked
+    for _ in range(8):  # any of the workers
         with pytest.raises(Refused):
             gateway.stream(FIREHOSE, token=hs256_token(SECRET, sub="1", scope="stream:firehose"))
         gateway.stream(FIREHOSE,
@@ -56,7 +56,7 @@ def test_changed_secret_counts_for_who_comes_from_now_on(servers, redis):
 
 
 def test_streams_end_when_another_secret_takes_the_place_of_theirs(servers, redis):
-    """In the same file, so by the same name."""
+    """In the same file, so with the same name."""
     gateway = servers.gateway(redis, "--keys-removed-after", "500ms")
     streams = [gateway.stream(FIREHOSE, transport) for transport in ("ndjson", "sse", "websocket")]
     gateway.secret_file.write_text(OTHER + "\n")

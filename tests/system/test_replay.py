@@ -1,5 +1,5 @@
-"""Thousands of posts, listened to by clients of every kind over every transport at once. Each must
-get exactly what its filter asks for: in log order, none twice, none missing."""
+"""Thousands of posts, received by clients of every kind over every transport at once. Each must get exactly what its
+filter matches: in log order, none twice, none missing."""
 
 import itertools
 import json
@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 TRANSPORTS = ["ndjson", "delimited", "sse", "websocket", "form"]
 
-# Own posts, so that the test runs everywhere; the real ones lie beside the source tree.
+# Our own posts, so that the test runs everywhere; real ones are next to the source tree.
 OWN = [
     ("en", "Coffee on the night train, and the dining car has real cups"), ("en", "Rain again. #tea"),
     ("zh", "今天的地铁又晚点了，站台上全是人"), ("zh-CN", "#周末去哪儿# 去爬山，天气很好"),
@@ -45,7 +45,7 @@ def shared(name):
                         pytest.mark.skip(reason=f"no ../shared/data/{name}"))
 
 
-# What is followed is filled in with the ids of real users.
+# The ids of real users are filled in for `follow`.
 WISHES = {
     "own": [
         dict(track="coffee,tea"), dict(track="地铁"), dict(track="#周末去哪儿"), dict(track="電車 会議,ラーメン"),
@@ -98,7 +98,7 @@ def test_every_client_gets_exactly_its_events(servers, cli_for, tmp_path, file):
     file = own_posts(tmp_path) if name == "own" else file
     source = [json.loads(line) for line in file.read_text().splitlines()]
 
-    # People first, so that they can be followed: three authors, and a reader at home.
+    # Users first, so that they can be followed: three authors, and a reader of a home stream.
     logins = list(dict.fromkeys(event["post"]["user"]["login"] for event in source))
     followed = {login: cli.run("user", "add", login) for login in logins[:3]}
     reader = cli.run("user", "add", "reader")
@@ -106,7 +106,7 @@ def test_every_client_gets_exactly_its_events(servers, cli_for, tmp_path, file):
         cli.run("follow", "reader", login)
     ids = list(followed.values())
 
-    clients = []  # (what is wanted of it, collector, description)
+    clients = []  # (expected events, collector, description)
     for number, wish in enumerate(WISHES[name]):
         wish = dict(wish)
         if "follow" in wish:
@@ -143,7 +143,7 @@ def test_every_client_gets_exactly_its_events(servers, cli_for, tmp_path, file):
         wanted = [e["id"] for e in log if wants(e)]
         if wanted:
             collector.wait(lambda ms: len(of_events(ms)) >= len(wanted), description, 60)
-    # One more for everybody, by a producer without a log: what should not have come has come by then.
+    # One more post that all match, by a producer without a log: any unexpected event would have arrived before it.
     end = end_of(name, ids)
     redis.publish(events.dump(end))
     for wants, collector, description in clients:
@@ -159,18 +159,18 @@ def test_every_client_gets_exactly_its_events(servers, cli_for, tmp_path, file):
 
 
 def of_events(messages):
-    """Without the warnings of logins that nobody had when the streams began."""
+    """Without the warnings about logins that nobody had when the streams began."""
     return [m for m in messages if m.type != "warning"]
 
 
 def by_user(posts):
-    """What each has written, in that order: users may live in different shards."""
+    """Posts by user, in order: users may be in different shards."""
     return sorted(((e["post"]["user"]["login"], e["post"]["text"]) for e in posts),
                   key=lambda pair: pair[0])
 
 
 def assert_delivered(message, event):
-    """A post as it stands in the log; of a deletion the ids."""
+    """A post exactly as in the log; of a deletion the ids."""
     if message.type == "post":
         assert message.json == event
     else:
@@ -181,7 +181,7 @@ def assert_delivered(message, event):
 
 
 def end_of(name, ids):
-    """A post for nearly everybody: all the words, all the samples."""
+    """A post that matches nearly all filters: all the words, all the samples."""
     number = next(n for n in itertools.count(10**9) if recompute.in_percent(n, 1) and
                   recompute.in_partition(n, 2, 3) and recompute.in_partition(n, 1, 2))
     words = " ".join(word.replace(",", " ") for wish in WISHES[name]

@@ -1,4 +1,4 @@
-"""Bodies of requests: who may send one, how much of them is kept, and who goes when that is full."""
+"""Bodies of requests: who may send one, how much of them is buffered, and which are dropped when that is full."""
 
 import time
 
@@ -17,12 +17,12 @@ GRACE_S = 1.1  # a little more than HTTP_BODIES_GRACE_MS
 
 @pytest.fixture
 def gateway(servers, redis):
-    """Bodies may take their time here."""
+    """Its timeout for bodies is long."""
     return servers.gateway(redis, "--handshake-timeout-ms", 600000, env=NO_QUARANTINE)
 
 
 def begin(gateway, size, sent, source=None, headers=None, target=FILTER):
-    """A request with so large a body, of which so much has been sent."""
+    """Sends a request with a body of this size, of which so much is sent."""
     connection = gateway.connect(source=source)
     connection.send(form_bytes("POST", target, {**gateway.bearer(), **FORM, "Content-Length": str(size),
                                                 **(headers or {})}))
@@ -43,7 +43,7 @@ def flood(connection, size):
 @pytest.mark.parametrize("target", [FILTER, "/v1/posts"])
 @pytest.mark.parametrize("authorization", [None, "Bearer x.y.z"])
 def test_token_comes_first(gateway, target, authorization):
-    """Of a form, the token may be in a small body. Of a large one nothing is read, nor kept."""
+    """For a form, the token may be in a small body. Nothing of a large one is read or buffered."""
     before = gateway.resident_bytes()
     kind = JSON if target == "/v1/posts" else FORM
     strangers = [begin(gateway, 200_000, 0, headers={"Authorization": authorization, **kind},
@@ -80,17 +80,17 @@ def test_upgrade_has_no_body(gateway):
 
 
 def sources(whose):
-    """Addresses for those who send nothing more."""
+    """Addresses of clients that stop sending."""
     return [None] * 34 if whose == "the same" else [f"127.0.1.{n}" for n in range(1, 35)]
 
 
 @pytest.mark.parametrize("whose", ["the same", "many"])
 def test_who_makes_no_progress_goes_first(gateway, whose):
-    """34 bodies of which the last byte does not come, 68 MiB in all, from one address or from many."""
+    """34 bodies without their last byte, 68 MiB in all, from one address or from many."""
     before = gateway.resident_bytes()
     stuck = [begin(gateway, 2 * MEGABYTE, 2 * MEGABYTE - 1, source) for source in sources(whose)]
 
-    for _ in range(20):  # small ones are read at any time
+    for _ in range(20):  # small ones are always accepted
         with begin(gateway, 16_000, 100) as connection:
             connection.send(b"," * 15_900)
             assert connection.read_head().status == 200
@@ -99,7 +99,7 @@ def test_who_makes_no_progress_goes_first(gateway, whose):
         with begin(gateway, 1_000_000, 500_000) as connection:
             connection.send(b"," * 500_000)
             return connection.read_head().status == 200
-    time.sleep(GRACE_S)  # until then all of them may be as quick as anybody
+    time.sleep(GRACE_S)  # until then all count as equally fast
     for _ in range(20):
         assert is_served(), "a large one is read"
     assert gateway.resident_bytes() - before < (40 if whose == "the same" else 96) * MEGABYTE
@@ -111,7 +111,7 @@ def test_who_makes_no_progress_goes_first(gateway, whose):
 
 
 def test_one_address_does_not_take_all(gateway):
-    """It has a quarter of what there is for all."""
+    """It gets a quarter of the total."""
     before = gateway.resident_bytes()
     greedy = [begin(gateway, 2 * MEGABYTE, 2 * MEGABYTE - 1, "127.0.2.1") for _ in range(34)]
     assert gateway.resident_bytes() - before < 40 * MEGABYTE
@@ -124,7 +124,7 @@ def test_one_address_does_not_take_all(gateway):
 
 
 def test_bodies_that_come_slowly_are_whole(gateway):
-    """Two of them in pieces, in turn; a third one is refused for its size."""
+    """Two of them in pieces, alternately; a third one is refused for its size."""
     site = Site(gateway)
     ada = site.user("ada")
     texts = [letter * 19_000 for letter in "ab"]

@@ -1,6 +1,6 @@
-"""Where does one request end and the next begin? Whoever makes a proxy and the server behind it disagree
-smuggles requests past the proxy's rules. Each test sends bytes of its own, over plain connections and over
-TLS, and looks at every answer that comes until the server closes."""
+"""Where does one request end and the next begin? If a proxy and the server behind it disagree, requests can be smuggled
+past the proxy's rules. Each test sends its own bytes, over plain connections and over TLS, and checks every answer
+until the server closes."""
 
 import json
 import pathlib
@@ -24,8 +24,8 @@ CHUNKS = b"7\r\ntrack=a\r\n0\r\n\r\n"
 
 
 def answers(gateway, raw, methods=()):
-    """(status, code of its error) of all answers to these bytes, on one connection until it ends; of
-    one kept open, those to `methods`."""
+    """Returns (status, code of its error) of all answers to these bytes, on one connection until it ends; if it is kept
+    alive, of those to `methods`."""
     seen = []
     with gateway.connect() as connection:
         connection.send(raw)
@@ -40,7 +40,7 @@ def answers(gateway, raw, methods=()):
     return seen
 
 
-# One answer, which says so, and nothing of what follows is taken for a request.
+# One answer with this error, and nothing of what follows is taken for a request.
 
 REFUSED = {
     "both a length and chunks": (POST + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n" + CHUNKS,
@@ -134,7 +134,7 @@ def test_it_is_refused_on_a_kept_connection_too(gateway, case):
 
 
 def everything(gateway, raw):
-    """All bytes that come back until the connection ends."""
+    """Returns all bytes until the connection ends."""
     with gateway.connect() as connection:
         connection.send(raw)
         return connection.read_to_end(Deadline(what="the end of the connection"))
@@ -162,7 +162,7 @@ def test_headers_that_come_once(gateway, name):
     assert answers(gateway, request + HEALTH) == [(400, "repeated_header")]
 
 
-# A proxy's rules for paths see the name that is served.
+# A proxy's rules for paths apply to the path that is served.
 
 @pytest.mark.parametrize("path", [
     "//healthz", "///healthz", "/./healthz", "/../healthz", "/a/../healthz", "/healthz/.", "/healthz/..",
@@ -192,7 +192,7 @@ def test_what_stands_for_a_user_may_be_escaped(site):
     user.refused(404, "not_found", "GET", "/v1/users/esc_aped%2f")
 
 
-# Requests sent ahead
+# Pipelined requests
 
 @pytest.fixture
 def site(gateway):
@@ -202,7 +202,7 @@ def site(gateway):
 
 
 def numbered(number):
-    """The bodies look like requests and like heads, so that one byte more or less would show."""
+    """The bodies look like requests and like headers, so that an error of one byte would show."""
     return f"{number}: GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
@@ -245,7 +245,7 @@ def test_a_body_for_a_path_that_takes_none_is_a_body(gateway):
 
 
 def test_a_body_that_is_longer_than_it_says(site):
-    """What is beyond the length is the next request, and here it is none."""
+    """What is beyond the length is the next request, and here it is not one."""
     user = site.user("longer")
     request = user.request_bytes("POST", "/v1/posts", b'{"text":"a"}')
     assert answers(site.gateway, request + b"}\r\n\r\n" + HEALTH) == [(201, None), (400, "bad_request")]
@@ -265,12 +265,12 @@ def test_one_who_waits_for_100_continue(site):
     expecting = user.headers(body, {"Expect": "100-continue"})
     request = form_bytes("POST", "/v1/posts", expecting, body)
     with site.gateway.connect() as connection:
-        for _ in range(2):  # on a kept connection as on a new one
+        for _ in range(2):  # on a kept-alive connection as on a new one
             connection.send(request[:-len(body)])
             assert connection.read_response().status == 100
             connection.send(body)
             assert connection.read_response().status == 201
-        connection.send(request + HEALTH)  # who does not wait needs no 100
+        connection.send(request + HEALTH)  # a client that does not wait needs no 100
         statuses = [connection.read_response().status for _ in range(2)]
         if statuses[0] == 100:
             statuses = [statuses[1], connection.read_response().status]
@@ -303,7 +303,7 @@ def test_a_stream_is_the_last_answer(gateway, publish):
             while chunk := connection.read_chunk(Deadline(what="the event, or the end")):
                 event = json.loads(chunk) if chunk.strip() else {"type": "post"}
                 assert event["type"] == "post"
-                if event.get("id") == "1":  # before it may come what others have posted just now
+                if event.get("id") == "1":  # posts of other tests may come before
                     break
         except ConnectionEnded:
             pass
@@ -312,7 +312,7 @@ def test_a_stream_is_the_last_answer(gateway, publish):
 # Upgrades
 
 def upgrade_to(gateway, target, headers=None, body=b"", method="GET", version="HTTP/1.1"):
-    """(connection, head of the answer); a refusal's is read to its end."""
+    """Returns (connection, head of the answer); reads a refusal to its end."""
     connection = gateway.connect()
     lines = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
              "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", **gateway.bearer(), **(headers or {})}
@@ -377,7 +377,7 @@ def test_other_upgrades_are_passed_over(gateway):
 
 
 def test_a_token_among_the_subprotocols(gateway, publish):
-    """For browsers, which can set no other header."""
+    """For browsers, which cannot set any other header."""
     token = "bearer." + gateway.token()
     for offered in (f"sluice.v1, {token}", f"{token},sluice.v1", f"chat, {token}, sluice.v1"):
         connection, response = upgrade_to(gateway, FIREHOSE, {"Authorization": None,

@@ -1,7 +1,7 @@
-"""Coming back with a cursor: everything since, then live, without a seam.
+"""Resuming from a cursor: everything since, then live, without a seam.
 
-With more than one shard each shard's order is exact, not that between them; tests of what only one
-shard promises say so (shards=1)."""
+With several shards the order of each shard is exact, not that between them; tests of what only one shard guarantees use
+shards=1."""
 
 import json
 import time
@@ -21,7 +21,7 @@ TRANSPORTS = ["ndjson", "delimited", "sse", "websocket"]
 
 
 def replay(cli, folder, count, first=1, rate=None, text="post", name="posts"):
-    """Posts by seven users, logged; in the background when there is a rate."""
+    """Posts by seven users, logged; in the background if there is a rate."""
     file = folder / f"{name}.jsonl"
     with open(file, "w") as out:
         for number in range(first, first + count):
@@ -33,7 +33,7 @@ def replay(cli, folder, count, first=1, rate=None, text="post", name="posts"):
 
 
 def logged(redis, after=0, kinds=("post", "delete")):
-    """The events of the log behind this id."""
+    """Returns the events of the log after this id."""
     return [e for e in redis.log() if int(e["id"]) > int(after) and e["type"] in kinds]
 
 
@@ -42,7 +42,7 @@ def ids(some):
 
 
 def assert_next(stream, wanted):
-    """The next events are these, in each shard's order; returns them."""
+    """Expects these as the next events, in each shard's order; returns them."""
     got = [stream.next() for _ in wanted]
     assert events.by_shard(ids(got)) == events.by_shard(wanted)
     return got
@@ -64,7 +64,7 @@ def test_what_was_missed_comes_first_then_what_happens(servers, cli_for, transpo
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_resume_under_load_has_no_seam(servers, cli_for, transport):
-    """Clients come back again and again while events flow: together they see each once."""
+    """Clients resume again and again while events arrive: together they get each once."""
     redis = servers.redis(shards=1)
     cli = cli_for(redis)
     gateway = servers.gateway(redis)
@@ -127,7 +127,7 @@ def test_every_stream_resumes_with_its_own_filter(gateway, past, transport, targ
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_home_resumes_with_the_graph_of_today(gateway, redis, past, transport):
-    """What the followed have posted before they were followed, too."""
+    """Including posts from before their author was followed."""
     logins = {e["post"]["user"]["login"]: e["post"]["user"]["id"] for e in past if e["type"] == "post"}
     mine = {logins[login] for login in ("u1", "u2", "u3")}
     wanted = behind(past, past[50]["id"], lambda e: is_public(e) and e["post"]["user"]["id"] in mine)
@@ -160,7 +160,7 @@ def test_since_a_time(gateway, past, transport):
 
 
 def test_since_is_written_as_people_write_times(gateway, past):
-    """The first ones lie before the first event."""
+    """The first ones are before the first event."""
     wanted = [e["id"] for e in past if is_public(e)]
     begun = datetime.fromisoformat(past[0]["at"].replace("Z", "+00:00"))
     seconds = int(begun.timestamp()) - 1
@@ -185,7 +185,7 @@ def test_last_event_id_wins(gateway, past):
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_many_come_back_at_once(gateway, past, transport):
-    """Each from elsewhere, each with a filter; pages are shared."""
+    """Each from a different position and with a filter; batches are shared."""
     before = gateway.metrics()
     streams = []
     for number in range(120):
@@ -258,7 +258,7 @@ def test_since_a_little_ahead_of_now_is_now(servers, cli_for):
 
 
 def clock_goes_ahead(redis, minutes):
-    """What the core writes from now on has ids as of a clock that is ahead: ids never go back."""
+    """What the core writes from now on has ids of a clock that is ahead: ids never go back."""
     ahead = int((time.time() + minutes * 60 - 1767225600) * 1000) * 4096
     for log in redis.logs():
         redis.client.xadd(log, {"p": 0, "e": "{}"}, id=f"{ahead}-0")
@@ -266,7 +266,7 @@ def clock_goes_ahead(redis, minutes):
 
 
 def test_what_a_clock_that_was_ahead_gave_out_is_a_cursor(servers, cli_for):
-    redis = servers.redis(shards=1)  # of several, the others are behind it for ten minutes
+    redis = servers.redis(shards=1)  # with several, the others are behind it for ten minutes
     cli = cli_for(redis)
     cli.run("user", "add", "ada")
     clock_goes_ahead(redis, 10)
@@ -290,14 +290,14 @@ def test_what_a_clock_that_was_ahead_gave_out_is_a_cursor(servers, cli_for):
     with gateway.stream(FIREHOSE, "sse", headers={"Last-Event-ID": "nothing"}) as stream:
         gap = stream.next()
         assert (gap.type, gap["from"], gap["to"]) == ("gap", "0", second)
-    comes_back(servers.gateway(redis), first, second)  # one that has only heard of the log's end
+    comes_back(servers.gateway(redis), first, second)  # one that only knows the log's end
     with pytest.raises(Refused) as refused:
         gateway.stream(f"{FIREHOSE}?since={int(second) + 90 * 1000 * 4096}")
     assert refused.value.response.status == 400
 
 
 def test_leaving_while_it_catches_up(servers, cli_for):
-    """The cursor of the disconnect is where the next server goes on."""
+    """The next server continues from the cursor in the disconnect."""
     redis = servers.redis(shards=1)
     cli = cli_for(redis)
     replay(cli, servers.folder, 600, text="long " * 2000)
@@ -317,8 +317,8 @@ def test_leaving_while_it_catches_up(servers, cli_for):
 
 
 def test_who_does_not_read_for_too_long_is_sent_away_with_the_cursor(servers, cli_for):
-    """The disconnect waits behind megabytes that the kernel holds: longer than others' five seconds,
-    which the time for a request, the gateway's own, tells here."""
+    """The disconnect waits after megabytes in the kernel: longer than the five seconds of other connections; here the
+    gateway's own timeout for requests applies."""
     redis = servers.redis(shards=1)
     cli = cli_for(redis)
     gateway = servers.gateway(redis, "--max-owed-bytes", 65536, "--max-lag", "1s",
@@ -342,7 +342,7 @@ def test_who_does_not_read_for_too_long_is_sent_away_with_the_cursor(servers, cl
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_with_more_shards_each_keeps_its_order(servers, cli_for, transport):
-    """All of every shard, once; what is read back is merged by id."""
+    """Everything of every shard, once; what is read from the logs is merged by id."""
     redis = servers.redis(shards=4)
     cli = cli_for(redis)
     gateway = servers.gateway(redis, "--ring-bytes", 65536)
@@ -367,7 +367,7 @@ def test_with_more_shards_each_keeps_its_order(servers, cli_for, transport):
 # --- until ---
 
 def time_of(event_id, after_ms=0):
-    """As a parameter: the moment of an id."""
+    """As a parameter: the time of an id."""
     epoch = datetime(2026, 1, 1, tzinfo=timezone.utc)
     moment = epoch + timedelta(milliseconds=int(event_id) // 4096 + after_ms)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -430,7 +430,7 @@ def test_an_event_source_that_has_seen_all_is_told_to_stay_away(gateway, cli, re
 # --- last ---
 
 def left(redis, wanted=lambda event: True):
-    """Ids of the posts of the log that are not deleted, the oldest first."""
+    """Returns the ids of the posts in the log that are not deleted, oldest first."""
     log = logged(redis)
     deleted = {e["post"]["id"] for e in log if e["type"] == "delete"}
     return ids([e for e in log if e["type"] == "post" and wanted(e)
@@ -438,7 +438,7 @@ def left(redis, wanted=lambda event: True):
 
 
 def assert_newest(got, every, count):
-    """So many of the newest; of each shard, which are newest of all is not promised to the event."""
+    """Expects this many of the newest; with several shards, which ones are newest is not guaranteed exactly."""
     assert len(got) == min(count, len(every))
     for shard in {shard_of(i) for i in got}:
         of_shard = [i for i in got if shard_of(i) == shard]
@@ -446,7 +446,7 @@ def assert_newest(got, every, count):
 
 
 def posts_and_deletions(redis, cli, count=400):
-    """The newest posts are among those that are deleted."""
+    """The newest posts are among the deleted ones."""
     replay(cli, redis.folder, count)
     for event in [e for e in logged(redis) if e["type"] == "post"][-8::3]:
         cli.run("delete", "--user", event["post"]["user"]["login"], event["post"]["id"])

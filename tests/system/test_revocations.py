@@ -1,5 +1,5 @@
-"""Tokens that are taken back: their streams end, whoever shows them is refused, on every gateway; and all of
-them are told, also those that were away."""
+"""Revoked tokens: their streams end, further requests are refused, on every gateway; and all gateways learn about it,
+even those that were unavailable."""
 
 import json
 import time
@@ -22,7 +22,7 @@ subjects = iter(range(1000, 100000))
 
 
 class Guest:
-    """What is stopped with the servers."""
+    """A program that is stopped with the servers."""
 
     def __init__(self, proxy):
         self.stop = proxy.close
@@ -30,7 +30,7 @@ class Guest:
 
 @pytest.fixture
 def sub():
-    """A subject that no other test has."""
+    """A subject that no other test uses."""
     return f"s{next(subjects)}"
 
 
@@ -50,7 +50,7 @@ def undo(admin, revocation):
 
 
 def refused(gateway, token, target=FIREHOSE, transport="ndjson"):
-    """The error's code; None: it is let in."""
+    """Returns the error's code; None: it is accepted."""
     try:
         gateway.stream(target, transport, token=token).close()
         return None
@@ -68,7 +68,7 @@ def wait_good(gateway, token):
 
 
 def assert_ended(stream):
-    """It has been told why."""
+    """Expects that it has been told why."""
     last = stream.to_end()[-1]
     assert (last.type, last["code"]) == ("disconnect", "token_revoked") and "retry_ms" not in last
     if hasattr(stream, "close_code"):
@@ -114,7 +114,7 @@ def test_every_request_is_refused(gateway, admin, sub):
 
 @pytest.mark.parametrize("name", ["jti", "kid", "before", "sub and before", "sub and kid"])
 def test_what_a_revocation_names(gateway, cli, sub, name):
-    """All that it names must hold of a token."""
+    """A token must match all that the revocation names."""
     now = int(time.time())
 
     def token(jti, iat, sub=sub):
@@ -200,7 +200,7 @@ def test_there_are_not_too_many(servers):
     undo(admin, revoke(admin, sub="x"))
     redis.client.zadd("sluice:{0}:revocations_until", {str(n): 4102444800000 for n in range(100000)})
     admin.refused(409, "too_many_revocations", "POST", "/v1/revocations", {"sub": "x"})
-    redis.client.zadd("sluice:{0}:revocations_until", {"7": 1000})  # this one is over
+    redis.client.zadd("sluice:{0}:revocations_until", {"7": 1000})  # this one has expired
     revoke(admin, sub="x")
     admin.close()
     gateway.stop()
@@ -222,7 +222,7 @@ def test_the_command_line(gateway, cli, sub):
 
 
 def test_tickets_are_refused(gateway, admin, sub):
-    """What was given to a token that is taken back opens nothing."""
+    """A ticket that was issued for a revoked token opens nothing."""
     def ticket():
         body = json.dumps({"path": FIREHOSE}).encode()
         with gateway.connect() as connection:
@@ -260,7 +260,7 @@ def test_all_workers_of_all_gateways(servers, redis, admin, sub):
 
 
 def test_who_begins_or_takes_over_knows(servers, redis, admin, sub):
-    """The list is read before anybody is let in."""
+    """The list is read before any client is admitted."""
     made = revoke(admin, sub=sub)
     gateway = servers.gateway(redis, workers=2)
     token = gateway.token(sub=sub)
@@ -281,7 +281,7 @@ def test_who_leaves_hears_of_it(servers, redis, admin, sub):
     eventually(lambda: gateway.metrics()["sluice_handshakes_pending"] >= 1, "it is in")
     servers.successor(gateway)
     def known():
-        """What it has read, or heard if it has not begun to leave."""
+        """What it has read, or received if it has not begun to drain."""
         return gateway.log().count("event=revocations_read") + gateway.log().count("event=revocation ")
     before = known()
     made = revoke(admin, sub=sub)
@@ -296,7 +296,7 @@ def test_who_leaves_hears_of_it(servers, redis, admin, sub):
 @pytest.mark.parametrize("is_trimmed", [False, True])
 @pytest.mark.one_redis("what is cut off is one Redis")
 def test_who_was_away_hears_of_it(servers, cli_for, sub, is_trimmed):
-    """By the log; or, when that has forgotten it, by the list."""
+    """From the log; or, if it was trimmed, from the list."""
     redis = servers.redis()
     cli = cli_for(redis)
     cli.run("init")
@@ -321,7 +321,7 @@ def test_who_was_away_hears_of_it(servers, cli_for, sub, is_trimmed):
 
 @pytest.mark.one_redis("a sentinel watches one Redis")
 def test_who_is_promoted_has_them(servers, cli_for, sub):
-    """And a gateway that was told by the master reads them anew from who was its replica."""
+    """And a gateway that learned them from the master reads them again from the promoted replica."""
     group = RedisGroup(servers.folder / "group")
     servers.redis_servers.append(group)
     cli = cli_for(group)
@@ -343,7 +343,7 @@ def test_who_is_promoted_has_them(servers, cli_for, sub):
 
 
 def test_who_cannot_read_them_serves_after_a_while(servers):
-    """And says so."""
+    """And reports that."""
     redis = servers.redis(shards=1)
     redis.client.set("sluice:{0}:revocations", "no list")
     gateway = servers.gateway(redis)
@@ -355,7 +355,7 @@ def test_who_cannot_read_them_serves_after_a_while(servers):
 
 
 def test_many_streams_end_in_slices(servers, redis, admin, sub):
-    """More than are asked in one turn of the loop; those between them go on."""
+    """More than are checked in one turn of the loop; other streams continue."""
     gateway = servers.gateway(redis, "--max-connections-per-subject", 1000)
     streams = [gateway.stream(FIREHOSE, token=gateway.token(sub=sub if n % 2 else "42")) for n in range(600)]
     made = revoke(admin, sub=sub)

@@ -1,4 +1,4 @@
-"""scripts/run, as a newcomer runs it: its commands pasted as they stand, then Ctrl-C."""
+"""scripts/run: its printed commands are run unchanged, then Ctrl-C."""
 
 import json
 import os
@@ -17,7 +17,7 @@ def descendants(pid):
 
 
 def pasted(printed, word):
-    """The printed command that begins with `word`, its continuation lines joined."""
+    """Returns the printed command that begins with `word`, with its continuation lines joined."""
     lines = "\n".join(printed).replace("\\\n", " ").splitlines()
     return next(line.strip() for line in lines if line.strip().startswith(word))
 
@@ -38,7 +38,7 @@ def test_what_it_prints_works_and_ctrl_c_ends_all(tmp_path):
     env = {**programs.environment(), "TOKEN": token}
 
     def first_line(command):
-        """The first line that the command prints, which then is stopped."""
+        """Returns the first line that the command prints, and stops it."""
         with subprocess.Popen(["bash", "-c", "exec " + command], env=env, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                               stdin=subprocess.DEVNULL) as listener:

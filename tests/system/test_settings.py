@@ -1,4 +1,4 @@
-"""Options, environment, configuration file: what is wrong names itself, and exits with 1."""
+"""Options, environment, configuration file: an error names the setting, and the exit status is 1."""
 
 import os
 import signal
@@ -82,7 +82,7 @@ def test_environment_and_file_and_their_order(servers, redis, tmp_path):
                       "allow-origin = https://a.example\nallow-origin = https://b.example\n")
     gateway = servers.gateway(redis, "--config", config,
                               env={"SLUICE_KEEPALIVE_MS": "60000", "SLUICE_LOG_LEVEL": "debug"})
-    assert len(gateway.workers()) == 1  # the command line is stronger than the file
+    assert len(gateway.workers()) == 1  # the command line takes precedence over the file
     assert "level=debug" in gateway.log() or "debug" in gateway.log()
     for origin in ("https://a.example", "https://b.example"):
         gateway.stream(FIREHOSE, "raw-websocket", headers={"Origin": origin}).close()
@@ -105,7 +105,7 @@ def test_ready_line(servers, redis):
 
 
 def test_ready_means_that_events_arrive(servers, redis):
-    """No window between the ready line and the first event, for any worker."""
+    """No window between the ready line and the first event, in any worker."""
     for _ in range(5):
         gateway = servers.gateway(redis, workers=2)
         streams = [gateway.stream(FIREHOSE) for _ in range(4)]

@@ -1,4 +1,4 @@
-"""sluice shards: what the shards of a database have, and moving them between the masters of a cluster."""
+"""sluice shards: contents of the shards of a database, and moving them between the masters of a cluster."""
 
 import collections
 import json
@@ -35,7 +35,7 @@ def rows(cli):
 
 
 def planned(text):
-    """{shard: HOST:PORT} of what 'sluice shards plan' prints."""
+    """Parses the output of 'sluice shards plan': {shard: HOST:PORT}."""
     moves = {}
     for line in text.splitlines():
         if not line.startswith("#"):
@@ -121,7 +121,7 @@ def other_master(cluster, shard):
 
 
 def stream(client, key):
-    """A stream with its groups and who has what to do; when somebody was last seen does not matter."""
+    """A stream with its groups and pending entries; when a consumer was last seen does not matter."""
     info, groups = client.xinfo_stream(key), client.xinfo_groups(key)
     owed = {group["name"]: [(entry["message_id"], entry["consumer"], entry["times_delivered"])
                             for entry in client.xpending_range(key, group["name"], "-", "+", 100)] for group in groups}
@@ -130,7 +130,7 @@ def stream(client, key):
 
 
 def content(cluster, shard):
-    """All that is in the slot of the shard; of its streams what a copy of the entries might lose, too."""
+    """Everything in the slot of the shard; for its streams also what a copy of the entries might lose."""
     client, slot = cluster.owner(shard).client, cluster.slot(shard)
     raw = redis.Redis(port=cluster.owner(shard).port)
     return {key: stream(client, key) if client.type(key) == "stream" else (raw.dump(key), client.pttl(key) > 0)
@@ -151,7 +151,7 @@ def in_one_piece(cluster):
 
 @pytest.fixture(scope="module")
 def full(cluster, cli):
-    """A shard with something of everything: a user, posts, a key of others, an expiry, a group, a trimmed log."""
+    """A shard with something of everything: a user, posts, foreign keys, an expiry, a group, a trimmed log."""
     shard = shard_of(cli.run("user", "add", "full"))
     for n in range(20):
         cli.run("post", "--user", "full", f"post {n}")
@@ -179,7 +179,7 @@ def test_moved_shard_is_the_same_at_the_other_master(cluster, cli, full):
 
 
 def test_move_ends_when_every_node_has_heard(by_parts, cluster, cli, full):
-    """A replica that is promoted before it has would have Redis 7.0 forget who has the slot."""
+    """Otherwise, if a replica is promoted before it knows, Redis 7.0 would forget who has the slot."""
     slot, target, replica = cluster.slot(full), other_master(cluster, full), cluster.nodes[5]
 
     def keep_deaf():
@@ -193,15 +193,15 @@ def test_move_ends_when_every_node_has_heard(by_parts, cluster, cli, full):
     assert "does not know yet" not in said and replica.port_of(slot) == target.port
     deaf.join()
     cluster.wait_whole()
-    with replica.hanging():  # who cannot be promoted is not waited for
+    with replica.hanging():  # nodes that cannot be promoted are not waited for
         said = cli.run("shards", "move", full, name(other_master(cluster, full)))
     assert "does not know yet" not in said
     cluster.wait_whole()
 
 
 def test_mover_that_is_killed_anywhere_is_gone_on_with(cluster, cli, full):
-    """Behind its first command, its second, ... until it is through. Scripts refuse while the shard is half moved, or
-    find all of it."""
+    """After its first command, its second, ... until it finishes. Scripts refuse while the shard is half moved, or find
+    all of it."""
     killer = Cli(cluster)
     killer.environment = dict(killer.environment)
     killed, seen_half, behind = 0, 0, 0
@@ -313,7 +313,7 @@ def test_master_is_added_gets_its_share_and_is_emptied(cluster, cli, full):
 
 
 def test_source_that_fails_over_in_the_middle_is_gone_on_with(cluster, cli, full):
-    """A promoted replica knows nothing of open slots, but of the mark; scripts find no half of a shard."""
+    """A promoted replica does not know about open slots, except for the marker; scripts never find half of a shard."""
     before, source, target = content(cluster, full), cluster.owner(full), other_master(cluster, full)
     slot, prefix = cluster.slot(full), f"sluice:{{{full}}}:"
     source.client.hset(f"{prefix}meta", "moving", name(target))
@@ -325,7 +325,7 @@ def test_source_that_fails_over_in_the_middle_is_gone_on_with(cluster, cli, full
     cluster.promote(replica)
     eventually(lambda: source.master_port() == replica.port, "the source is a replica", 60)
     assert replica.client.hget(f"{prefix}meta", "moving") == name(target)
-    hearing = [node for node in cluster.nodes if node is not target]  # who imports a slot believes nobody about it
+    hearing = [node for node in cluster.nodes if node is not target]  # a node that imports a slot accepts no other owner
     eventually(lambda: all(node.port_of(slot) == replica.port for node in hearing), "all have heard of it", 60)
     assert name_of_owner(cli, full) == name(replica)
     listed = rows(cli)[full]

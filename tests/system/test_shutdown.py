@@ -1,4 +1,4 @@
-"""Leaving: SIGTERM, disconnects, the private Redis, and processes that are killed."""
+"""Shutting down: SIGTERM, disconnects, the private Redis, and killed processes."""
 
 import os
 import re
@@ -22,10 +22,10 @@ def test_clients_are_told_and_the_exit_is_clean(servers, redis, how):
     redis.publish(events.dump(events.post(1, "the last one")))
     readers = {transport: Collector(stream) for transport, stream in streams.items()}
     for reader in readers.values():
-        reader.wait_id(1)  # nothing says which of the two a worker hears first, Redis or the signal
+        reader.wait_id(1)  # whether a worker notices Redis or the signal first is not defined
     gateway.begin_stop(how)
     for transport, reader in readers.items():
-        first, last = reader.wait_end()  # the chunked body, too, ends as it should
+        first, last = reader.wait_end()  # the chunked body also ends properly
         assert first["id"] == "1"
         assert (last.type, last["code"]) == ("disconnect", "draining")
         assert last["reason"] and last["retry_ms"] >= 0
@@ -48,7 +48,8 @@ def test_disconnect_carries_the_cursor(servers, redis, cli):
 
 
 def flood(gateway, redis):
-    """A megabyte, which fills whoever does not read. The reader who has seen all of it."""
+    """Publishes a megabyte, which fills the sockets of clients that do not read. Returns a reader that has read all of
+    it."""
     neighbour = Collector(gateway.stream(FIREHOSE))
     for number in range(1, 200):
         redis.publish(events.dump(events.post(number, "x" * 5000)))
@@ -149,7 +150,7 @@ def test_private_redis_that_dies_comes_back(servers, cli_for):
 
 
 def test_killed_sluiced_leaves_its_redis_to_the_next(servers, cli_for):
-    """The workers die with it; the private Redis lives on, and the next sluiced takes it over."""
+    """The workers die with it; the private Redis continues, and the next sluiced takes it over."""
     gateway = servers.gateway(None, workers=2)
     redis, workers = private_redis(gateway), gateway.workers()
     cli_for(None).run("--redis", gateway.ready["redis"], "user", "add", "ada")

@@ -1,5 +1,5 @@
-"""Clients that stop reading: their memory is bounded, they lose nothing in silence, and their
-neighbours feel nothing."""
+"""Clients that stop reading: their memory is limited, they lose nothing without being told, and other clients are not
+affected."""
 
 import socket
 
@@ -20,16 +20,16 @@ def publish_many(redis, first, count):
 
 
 def flood(redis, first, count, reader):
-    """Publishes more than a stalled client may be owed, but never more than `reader` keeps up with:
-    at most 50 posts, 100 kB, are on their way to it."""
+    """Publishes more than a stalled client may be owed, but never more than `reader` can follow: at most 50 posts, 100
+    kB, are in flight."""
     for start in range(first, first + count, 50):
         publish_many(redis, start, 50)
         reader.wait_id(start + 49, 60)
 
 
 def sort_out(stream, is_all):
-    """Reads, fast, until the ids of events are all that is wanted: these ids, and the control messages
-    between them."""
+    """Reads, fast, until `is_all` is true for the ids of events: returns these ids, and the control messages between
+    them."""
     stream.connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
     got, said = [], []
     while not is_all(got):
@@ -44,14 +44,14 @@ def sort_out(stream, is_all):
 
 @pytest.mark.parametrize("transport", ["ndjson", "sse", "raw-websocket"])
 def test_stalled_clients_cost_a_bounded_amount(servers, redis, transport):
-    """Events without a log: what is in memory no more is told as a gap, and then all the rest."""
+    """Events without a log: what is no longer in memory is reported as a gap, and then comes everything else."""
     gateway = servers.gateway(redis, "--max-owed-bytes", 262144, "--ring-bytes", 1 << 20,
                               env=NO_QUARANTINE)
     neighbour = Collector(gateway.stream(FIREHOSE, "ndjson"))
     flood(redis, 1, 2000, neighbour)  # buffers and caches reach their usual size
     stalled = [gateway.stream(FIREHOSE, transport, receive_buffer=4096) for _ in range(20)]
     before = gateway.resident_bytes()
-    flood(redis, 10001, 15000, neighbour)  # some 30 MB for each
+    flood(redis, 10001, 15000, neighbour)  # about 30 MB for each
     after = gateway.resident_bytes()
     assert [m["id"] for m in neighbour.messages] == \
         [str(n) for n in [*range(1, 2001), *range(10001, 25001)]]
@@ -68,13 +68,13 @@ def test_stalled_clients_cost_a_bounded_amount(servers, redis, transport):
 @pytest.mark.parametrize("transport, ring_bytes", [("ndjson", 64 << 10), ("raw-websocket", 64 << 10),
                                               ("sse", 64 << 20), ("delimited", 64 << 20)])
 def test_slow_client_gets_everything_and_is_live_again(servers, cli_for, transport, ring_bytes):
-    """From memory while it reaches back far enough, else from the log: no hole, none twice."""
+    """From memory while it reaches back far enough, otherwise from the log: nothing missing, nothing twice."""
     redis = servers.redis()
     gateway = servers.gateway(redis, "--max-owed-bytes", 65536, "--ring-bytes", ring_bytes)
     stream = gateway.stream(FIREHOSE, transport, receive_buffer=4096)
     file = servers.folder / "posts.jsonl"
     with open(file, "w") as out:
-        for number in range(1, 1501):  # 15 MB: more than a socket takes
+        for number in range(1, 1501):  # 15 MB: more than a socket holds
             out.write(events.dump(events.post(number, 5 * TEXT, user=str(number % 9 + 1))) + "\n")
     cli = cli_for(redis)
     cli.run("replay", file)
@@ -111,7 +111,7 @@ def test_client_that_pauses_goes_on_intact(gateway, redis, transport):
     """A partial write, then the rest: no byte lost, none twice."""
     stream = gateway.stream(FIREHOSE, transport, receive_buffer=4096)
     neighbour = Collector(gateway.stream(FIREHOSE))
-    publish_many(redis, 1, 300)  # 600 kB: more than the socket takes, less than what may be owed
+    publish_many(redis, 1, 300)  # 600 kB: more than the socket holds, less than what may be owed
     neighbour.wait_id(300)
     assert [m["id"] for m in stream.until(300)] == [str(n) for n in range(1, 301)]
 

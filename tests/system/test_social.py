@@ -9,7 +9,7 @@ from harness import events
 
 @pytest.fixture
 def site(servers, cli_for):
-    """The command line on a fresh database with ada, bob, carl and dora."""
+    """The command line with a fresh database with ada, bob, carl and dora."""
     redis = servers.redis()
     cli = cli_for(redis)
     cli.redis = redis
@@ -125,7 +125,7 @@ def test_posts_of_a_user_are_paged_and_read_as_somebody(site):
 def test_pages_are_full_however_much_of_the_list_is_not_for_the_reader(site, tmp_path):
     first = [site.run("post", "--user", "ada", f"for all {n}") for n in range(3)]
     with open(tmp_path / "posts.jsonl", "w") as out:
-        for number in range(1, 1201):  # a script passes over 500
+        for number in range(1, 1201):  # a script skips at most 500
             out.write(events.dump(events.post(number, "for few", login="ada")) + "\n")
     site.run("replay", tmp_path / "posts.jsonl")
     for event in site.redis.log():

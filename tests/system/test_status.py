@@ -1,4 +1,4 @@
-"""/status.json: how the server fares, and who may know whose clients are slow."""
+"""/status.json: the state of the server, and who may see whose clients are slow."""
 
 import itertools
 import re
@@ -41,12 +41,12 @@ def test_it_says_what_metrics_says(gateway, redis):
 
 
 def exposed(gateway):
-    """Every family and set of labels; of those with a shard, that of the first."""
+    """Every family and set of labels; of those with a shard, those of the first."""
     return {key for key in gateway.metrics() if "shard=" not in key or 'shard="0"' in key}
 
 
 def be_busy(gateway, redis, cli):
-    """A bit of everything that is counted."""
+    """Causes a bit of everything that is counted."""
     ada = cli.ids("user", "add", "ada")[0]
     first = cli.ids("post", "--user", "ada", "one")[0]
     api = Api(gateway, ada)
@@ -67,7 +67,7 @@ def be_busy(gateway, redis, cli):
 
 
 def test_every_family_is_there_from_the_start_and_no_other_comes(servers, cli_for):
-    """Before Redis is there, on an empty one, and after much has happened."""
+    """Before Redis is available, on an empty one, and after much has happened."""
     redis = servers.redis()
     redis.stop()
     gateway = servers.gateway(redis, "--log-level", "debug", start=False).launch()
@@ -95,7 +95,7 @@ def test_redis_is_timed(gateway):
 
 
 def timed(gateway, family):
-    """How many times, and how many seconds together."""
+    """Returns the count, and the sum in seconds."""
     numbers = gateway.metrics()
     return numbers[f"{family}_count"], numbers[f"{family}_sum"]
 
@@ -111,7 +111,7 @@ def test_matching_and_delivery_are_timed(servers, redis):
             eventually(lambda: timed(gateway, family)[0] == 20, f"{family} has each")
     _, match = timed(gateway, "sluice_match_seconds")
     _, delivery = timed(gateway, "sluice_delivery_seconds")
-    assert 0 <= match <= delivery  # an event is matched between its arrival and its delivery
+    assert 0 <= match <= delivery  # the time of matching is a part of that until delivery
     assert 0 < delivery <= 20 * (time.monotonic() - began)
 
 

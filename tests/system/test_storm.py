@@ -1,5 +1,5 @@
-"""Every fault under load, one after the other, with clients of every kind: none misses an event without
-being told, none sees one twice, all see them in order. bench/soak does the same for longer."""
+"""Every fault under load, one after the other, with clients of every kind: none misses an event without being told,
+none gets one twice, all get them in order. bench/soak does the same for longer."""
 
 import pytest
 
@@ -11,12 +11,12 @@ PER_FAULT = 60
 
 
 def no_pause(_):
-    """How long something stays broken is not what matters here; that it breaks is."""
+    """How long something stays broken does not matter here, only that it breaks."""
 
 
 def weather(storm, faults):
-    """Each fault strikes in the middle of a burst; then everybody calm must have seen events that
-    were posted behind it."""
+    """Each fault happens in the middle of a burst; afterwards all calm clients must receive events that were posted
+    after it."""
     witnesses = [client for client in storm.clients if client.is_calm and
                  client.kind.name == "firehose" and client.transport != "sluice tail"]
     for fault in faults:
@@ -26,7 +26,7 @@ def weather(storm, faults):
         storm.producer.make(PER_FAULT // 2)
 
         def all_go_on():
-            storm.producer.make()  # who was lost with its Redis is followed by another
+            storm.producer.make()  # one that ended together with Redis is replaced
             return all(len(client.ids) >= count + PER_FAULT // 2
                        for client, count in zip(witnesses, seen))
         eventually(all_go_on, f"events flow after {fault.__name__}", 60)

@@ -1,4 +1,4 @@
-"""docs/streaming-api.md: its commands, its conversations and its messages, as they stand there."""
+"""docs/streaming-api.md: its commands, its conversations and its messages, run unchanged."""
 
 import json
 import re
@@ -13,12 +13,12 @@ from harness.waiting import DeadlinePassed, eventually
 PAGE = (programs.SOURCE / "docs/streaming-api.md").read_text()
 DESCRIPTION = Description()
 COMMANDS = [(command, expected) for command, expected in examples(PAGE)
-            if not command.startswith("URL=")]  # where the server is, the page says for its reader
+            if not command.startswith("URL=")]  # the page tells its reader to set the server's address
 LONG = re.compile(r"\$\(printf %0(\d+)d 1\)")
 
 
 class Reader:
-    """Someone who pastes the page's commands, and does what it says in another terminal."""
+    """Somebody who runs the page's commands, and does in another terminal what it says."""
 
     def __init__(self, servers):
         self.redis = servers.redis()
@@ -33,7 +33,7 @@ class Reader:
             assert expected or not self.shell.run(command).strip()
 
     def add_dictionaries(self):
-        """An active one of the size that the page tells, and one that has been withdrawn."""
+        """An active one of the size given in the page, and one that has been withdrawn."""
         data = zstd.train(40961, [f"Tea at {number}, or a night train" for number in range(1000)], size=2000)
         zstd.add_dictionary(self.redis, 40961, data)
         for number, withdrawn in ((40961, 0), (40962, 1)):
@@ -43,7 +43,7 @@ class Reader:
         return f"http://127.0.0.1:{gateway.port}"
 
     def gateway_for(self, comment, servers):
-        """The server that is in the state that the comment behind a command speaks of."""
+        """Returns the server in the state that the comment after a command describes."""
         if comment == "after a silence":
             return servers.gateway(self.redis, "--keepalive-ms", 100)
         if comment == "and the server is stopped":
@@ -67,7 +67,7 @@ class Reader:
         return self.base
 
     def open_another(self, gateway):
-        """A stream of the same subject."""
+        """Opens a stream of the same subject."""
         bob = self.shell.run("echo $BOB").strip()
         self.other = gateway.stream("/v1/stream/firehose", token=gateway.token(sub=bob))
 
@@ -85,7 +85,7 @@ class Reader:
                 f"$ {command}\n{printed}\nexpected: {expected}"
 
     def follow(self, command, expected, end):
-        """Opens the stream, lets happen what is shown, and leaves it."""
+        """Opens the stream, causes what is shown, and closes it."""
         head, body = self.folder / "head", self.folder / "body"
         head.unlink(missing_ok=True)
         pid = self.shell.run(f"( curl() {{ exec curl -D {head} \"$@\"; }}; {command} ) >{body} & "
@@ -116,12 +116,12 @@ def test_what_the_page_says_is_what_happens(reader, servers):
         if expected:
             reader.paste(command, expected, servers)
         elif command.startswith("TICKET="):
-            reader.shell.run(command)  # the one of the beginning may have expired
+            reader.shell.run(command)  # the one from the beginning may have expired
     assert not reader.shell.errors()
 
 
 def conversations():
-    """The lines of each block of `>` and `<`, and what it says of the token."""
+    """Returns the lines of each block of `>` and `<`, and what it says about the token."""
     blocks = re.findall(r"(?:^    # a (?:token with (.*)|WebSocket to (.*))\n)?((?:^    [<>] .*\n)+)", PAGE, re.M)
     return [(json.loads(f"{{{claims}}}"), path or "/v1/stream", re.findall(r"^    ([<>]) (.*)$", block, re.M))
             for claims, path, block in blocks]
@@ -165,7 +165,7 @@ def test_there_is_an_example_of_everything():
 
 
 def refused_filters():
-    """(code, example) of the table of all that may be wrong with a filter."""
+    """Returns (code, example) from the table of errors in a filter."""
     page = (programs.SOURCE / "docs/filters.md").read_text()
     return re.findall(r"^\| `(\w+)` \| \d{3} \| .* \| `(.+)` \|$", page, re.M)
 

@@ -1,4 +1,4 @@
-"""One post on its way to the clients of every transport."""
+"""A post on its way to clients of every transport."""
 
 import json
 
@@ -168,7 +168,7 @@ def test_what_changes_of_a_user_is_told_to_who_asks(gateway, cli, ada, transport
     new = wanted.next()
     about = gateway.stream(f"/v1/stream/filter?types=user&follow={eve}", transport)
     counts = gateway.stream("/v1/stream/counts?types=user&by=type&bucket=1s", transport)
-    cli.run("user", "rename", eve, "Eve")  # as she is called
+    cli.run("user", "rename", eve, "Eve")  # her current name
     cli.run("user", "rename", eve, "Eve L.")
     cli.run("user", "rename", ada, f"Ada {transport}")
     cli.run("user", "rename", eve, "Eve")
@@ -223,7 +223,7 @@ def test_events_keep_their_order(gateway, redis, transport):
 
 
 def test_silence_is_filled_with_keepalives(servers, redis, transport):
-    # whoever has not answered a ping when the next one is due is given up
+    # a client that has not answered a ping when the next one is due is disconnected
     gateway = servers.gateway(redis, "--keepalive-ms", 2000 if transport == "websocket" else 100)
     transport = "raw-websocket" if transport == "websocket" else transport
     stream = gateway.stream("/v1/stream/filter?track=kite", transport)

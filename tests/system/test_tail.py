@@ -1,4 +1,4 @@
-"""`sluice tail` against a server that does what a test tells it to."""
+"""`sluice tail` with a server that the test controls."""
 
 import json
 import socket
@@ -22,9 +22,9 @@ def is_control(message):
 
 
 class Visit:
-    """One connection of the client, its request read."""
+    """One connection of the client, whose request has been read."""
 
-    gzip = None  # once begin(gzip=True): what compresses
+    gzip = None  # the compressor, after begin(gzip=True)
 
     def __init__(self, connection):
         self.connection = connection
@@ -72,7 +72,7 @@ class Visit:
         return self
 
     def say(self, *lines):
-        """Each line of JSON as an event of the stream, with its id if it has one."""
+        """Sends each line of JSON as an event of the stream, with its id if it has one."""
         for line in lines:
             message = json.loads(line)
             head = f'id: {message["id"]}\n' if "id" in message and not is_control(message) else ""
@@ -108,7 +108,7 @@ def host():
 
 @pytest.fixture
 def tail(cli_for, host):
-    """tail(arguments...) starts it on the host."""
+    """tail(arguments...) starts it, connected to the host."""
     programs = []
 
     def start(*arguments, token="secret.to.ken", url=None, **environment):
@@ -242,7 +242,7 @@ def test_events_for_people(host, tail):
 
 
 def test_authority_of_a_server(cli_for, host, tmp_path):
-    """A server whose certificate is its own is spoken to with --cacert, and not without."""
+    """A server with a self-signed certificate is accepted with --cacert, and not without."""
     certificate = Certificate(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate.file, certificate.key)
@@ -352,7 +352,7 @@ def test_a_bomb_is_a_line_that_is_too_long(host, tail):
     try:
         visit.raw_chunk(block)
     except OSError:
-        pass  # it has left while that was sent
+        pass  # it has disconnected meanwhile
     assert "a line is too long" in program.ended(1)
 
 
@@ -420,7 +420,7 @@ def test_retry_after_is_honoured(host, tail):
 
 
 def said(program):
-    """What it says up to when it comes back."""
+    """Returns its messages up to the one about reconnecting."""
     read, deadline = b"", Deadline(what="it says when it comes back")
     while b"reconnecting" not in read or not read.endswith(b"\n"):
         deadline.wait_readable(program.process.stderr)

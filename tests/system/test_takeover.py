@@ -1,4 +1,4 @@
-"""One sluiced follows another: no connection is refused or reset, no event lost, Redis goes on."""
+"""One sluiced takes over from another: no connection is refused or reset, no event is lost, Redis continues."""
 
 import os
 import signal
@@ -18,8 +18,8 @@ FIREHOSE = "/v1/stream/firehose"
 
 
 class Visitors:
-    """Clients that come and go all the time, in threads; every answer but the expected one, and
-    every refused or broken connection, is kept as a fault."""
+    """Clients that connect and disconnect all the time, in threads; every unexpected answer, and every refused or
+    broken connection, is recorded as a fault."""
 
     def __init__(self, gateway):
         self.gateway = gateway
@@ -38,7 +38,7 @@ class Visitors:
         while not self._stopped:
             try:
                 visit()
-            except Exception as fault:  # kept for the test
+            except Exception as fault:  # recorded for the test
                 self.faults.append(f"{visit.__name__}: {fault!r}")
             with self._changed:
                 self.counts[visit.__name__] += 1
@@ -54,7 +54,7 @@ class Visitors:
             self._ask(connection, "/healthz")
 
     def _kept(self):
-        """Several requests on one connection, as long as the server wants it."""
+        """Several requests on one connection, as long as the server keeps it alive."""
         with self.gateway.connect() as connection:
             for _ in range(5):
                 if self._ask(connection, "/readyz").headers.get("connection") == "close":
@@ -62,14 +62,14 @@ class Visitors:
 
     def _stream(self):
         with self.gateway.stream(FIREHOSE) as stream:
-            stream.next()  # an event, or the disconnect of the one that leaves
+            stream.next()  # an event, or the disconnect of the server that drains
 
     def _websocket(self):
         with self.gateway.stream(FIREHOSE, "raw-websocket") as stream:
             stream.next()
 
     def wait_for_more(self, more=10):
-        """Until each kind of visit was made so often again."""
+        """Waits until each kind of visit was made this many more times."""
         with self._changed:
             goal = {name: count + more for name, count in self.counts.items()}
             deadline = Deadline(what="more visits")
@@ -106,7 +106,7 @@ class Chatter:
 
 
 def test_nobody_is_refused_or_reset(servers, redis):
-    """A row of takeovers under load, the number of workers different each time."""
+    """A series of takeovers under load, with a different number of workers each time."""
     gateway = servers.gateway(redis)
     with Chatter(redis):
         visitors = Visitors(gateway)
@@ -147,7 +147,7 @@ def test_private_redis_goes_on(servers, cli_for):
     with successor.stream(FIREHOSE) as stream:
         post_id = cli_for(None).run(*redis, "post", "--user", "ada", "kept")
         assert stream.next()["id"] == post_id
-    # It watches it, too, and ends it.
+    # It supervises it, too, and ends it.
     os.kill(child, signal.SIGKILL)
     successor.wait_status("/readyz", 503)
     successor.wait_status("/readyz", 200)
@@ -161,7 +161,7 @@ def test_private_redis_goes_on(servers, cli_for):
 
 
 def test_who_waits_in_a_queue_is_served_by_the_successor(servers, redis):
-    """Connections that the kernel has accepted and no worker has."""
+    """Connections that the kernel has accepted, but no worker."""
     gateway = servers.gateway(redis, workers=2)
     for worker in gateway.workers():
         os.kill(worker, signal.SIGSTOP)
@@ -179,7 +179,7 @@ def test_who_waits_in_a_queue_is_served_by_the_successor(servers, redis):
 
 def test_who_has_got_in_is_served_by_the_one_that_leaves(servers, redis):
     gateway = servers.gateway(redis, "--drain-timeout", "10m")
-    silent = gateway.connect()  # which a worker is given after a second of silence
+    silent = gateway.connect()  # a worker gets it after a second of silence
     eventually(lambda: gateway.metrics()["sluice_handshakes_pending"] >= 1, "it is in")
     half = gateway.connect()
     half.send(f"GET {FIREHOSE} HTTP/1.1\r\nHost: x\r\n".encode())
@@ -224,7 +224,7 @@ def test_successor_that_fails_changes_nothing(servers, redis):
 
 
 def test_predecessor_that_is_killed_leaves_everything(servers, cli_for):
-    """While the successor gets ready: it goes on alone, and who knocked meanwhile is served."""
+    """While the successor is starting: it continues alone, and serves clients that connected meanwhile."""
     redis = servers.redis()
     gateway = servers.gateway(redis)
     with processes.stopped(redis.pids):
@@ -249,7 +249,7 @@ def test_with_nobody_to_follow_it_just_starts(servers, redis):
 
 
 def refused(gateway, *options):
-    """What a sluiced on the same port says that is not let in."""
+    """Returns the message of a sluiced on the same port that may not take over."""
     command = [programs.sluiced(), "--listen", f"127.0.0.1:{gateway.port}", "--data-dir",
                gateway.data_dir, "--redis", gateway.redis_url, "--jwt-secret-file",
                gateway.secret_file, *options]
@@ -270,7 +270,7 @@ def test_two_may_share_a_directory_that_holds_no_data(servers, redis):
     assert "event=no_takeover" in other.log() and str(gateway.pid) in other.log()
     other.wait_status("/readyz", 200)
     other.stop()
-    servers.successor(gateway)  # which is the first one's
+    servers.successor(gateway)  # which is run by the same user
     gateway.wait_end()
 
 
@@ -287,8 +287,8 @@ def test_takeover_of_another_port_is_refused(servers, redis):
 
 
 def test_service_manager_is_told(servers, redis):
-    """systemd's protocol: who is the main process, and that it serves; the one that leaves says
-    nothing, for the service goes on."""
+    """systemd's protocol: which is the main process, and that it is ready; the one that leaves sends nothing, because
+    the service continues."""
     manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     manager.bind(str(servers.folder / "notify"))
     manager.settimeout(Deadline().seconds)
@@ -307,7 +307,7 @@ def test_service_manager_is_told(servers, redis):
 def test_in_the_background_it_returns_when_it_serves(servers, redis):
     gateway = servers.gateway(redis, "--background", start=False).launch()
     assert gateway.process.wait(Deadline().seconds) == 0
-    gateway.wait_ready()  # has been told already
+    gateway.wait_ready()  # has been reported already
     assert gateway.pid != gateway.process.pid
     gateway.process = None
     gateway.wait_status("/readyz", 200)

@@ -1,4 +1,4 @@
-"""Tasks: run by `sluice worker` and by sluiced, looked after with `sluice tasks`."""
+"""Tasks: run by `sluice worker` and by sluiced, managed with `sluice tasks`."""
 
 import os
 import re
@@ -16,7 +16,7 @@ SHARDS = 8
 
 @pytest.fixture
 def redis(servers):
-    """A fresh one for each test, of several shards: most tasks go from one to another."""
+    """A fresh one for each test, with several shards: most tasks go from one to another."""
     return servers.redis(shards=SHARDS)
 
 
@@ -26,7 +26,7 @@ def cli(redis, cli_for):
 
 
 def make_users(cli, count):
-    """login -> id; they live in several shards."""
+    """Returns login -> id; the users are in several shards."""
     users = {f"user{i}": cli.run("user", "add", f"user{i}") for i in range(count)}
     assert len(set(map(shard_of, users.values()))) > 1
     return users
@@ -88,8 +88,8 @@ def test_kept_request_ids_are_counted(cli, redis, servers):
     eventually(lambda: gateway.metrics()["sluice_request_ids"] == len(users), "they are counted")
     keys = redis.client.keys("sluice:{*}:done:*")
     assert len(keys) == len(users) and all(0 < redis.client.pttl(key) <= 3600000 for key in keys)
-    redis.client.hincrby("sluice:{3}:done_counts", 1, 1000)  # of long ago
-    redis.client.set("sluice:{0}:done_counts", "none")  # no part of the write
+    redis.client.hincrby("sluice:{3}:done_counts", 1, 1000)  # from long ago
+    redis.client.set("sluice:{0}:done_counts", "none")  # not a part of the write
     cli.run("user", "add", "one_more")
     for i in range(8):
         cli.run("user", "add", f"and_more{i}")
@@ -98,7 +98,7 @@ def test_kept_request_ids_are_counted(cli, redis, servers):
 def test_killed_worker_loses_nothing(cli, redis):
     users = make_users(cli, 8)
     everybody = all_follow_the_first(cli, users)
-    for shard in range(SHARDS):  # what a worker holds that was killed before it could do anything
+    for shard in range(SHARDS):  # tasks of a worker that was killed before it could do anything
         redis.client.xreadgroup("workers", "killed", {f"sluice:{{{shard}}}:tasks": ">"})
     cli.run("worker", "--until-empty", "--lease-ms", "50")
     assert sorted(followers(redis, users["user0"])) == everybody
@@ -150,7 +150,7 @@ def test_tasks_are_listed_tried_again_and_dropped(cli, redis):
 
 
 def test_no_escape_of_a_task_reaches_the_terminal(cli, redis):
-    """What tasks are called and why they failed may be another program's text."""
+    """The names and errors of tasks may be texts of another program."""
     cli.run("config", "set", "task-tries", "1")
     evil = "a\x1b[2J\x9b\u202e\n0:1-1 b"
     redis.client.xadd("sluice:{3}:tasks", {"task": evil, "id": "4096"})
@@ -182,7 +182,7 @@ def test_sluiced_runs_tasks_where_it_is_told_to_and_a_dead_runner_is_replaced(cl
     first = eventually(lambda: task_runner(gateway), "the task runner")
     os.kill(first, signal.SIGKILL)
     everybody = all_follow_the_first(cli, users)
-    # Redis may not have noticed the death yet, and give a task to the dead: 30 s later it is claimed.
+    # Redis may not have noticed yet that the worker is dead, and give it a task: after 30 s it is claimed.
     redis.wait_tasks()
     assert sorted(followers(redis, users["user0"])) == everybody
     assert task_runner(gateway) not in (None, first)
@@ -193,7 +193,7 @@ def test_sluiced_runs_tasks_where_it_is_told_to_and_a_dead_runner_is_replaced(cl
 
 
 def test_redis_of_the_environment_is_told_and_its_tasks_are_run(cli, redis, servers):
-    """Exported for `sluice`, it turns sluiced away from its private Redis, too."""
+    """Exported for `sluice`, it makes sluiced use this Redis instead of its private one."""
     users = make_users(cli, 8)
     gateway = servers.gateway(None, env={"SLUICE_REDIS": redis.url})
     warning, = [line for line in gateway.log().splitlines() if "redis_of_environment" in line]

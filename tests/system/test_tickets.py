@@ -1,5 +1,4 @@
-"""Tickets: a stream that is opened once, without a token in its URL; and the cookie by which an EventSource
-comes back."""
+"""Tickets: a stream is opened once, without a token in its URL; and the cookie with which an EventSource reconnects."""
 
 import hashlib
 import json
@@ -62,7 +61,7 @@ def assert_refused(gateway, target, transport="ndjson", headers=None):
 
 @pytest.fixture(scope="module")
 def named(module_servers, redis):
-    """A gateway that gives cookies, and knows a page by its origin."""
+    """A gateway that sets cookies, and allows the origin of a page."""
     return module_servers.gateway(redis, "--session-cookie", "on", "--allow-origin", PAGE, "--ticket-ttl", "20s")
 
 
@@ -145,7 +144,7 @@ def test_what_is_no_ticket(gateway):
     assert response.error["code"] == "unknown_parameter"
 
 
-# --- what is asked for a ticket ---
+# --- requesting a ticket ---
 
 
 def test_the_path_is_checked_as_the_stream_would_be(gateway):
@@ -199,7 +198,7 @@ def test_who_asks_needs_a_token(gateway):
 
 
 def key_of(redis, kind, secret):
-    """Where what a secret stands for is kept."""
+    """The key under which a secret's data is stored."""
     name = base64url(hashlib.sha256(secret.encode()).digest())
     number = 0
     for letter in name[:8]:
@@ -314,7 +313,7 @@ OURS = {"Sec-Fetch-Site": "same-origin"}
 
 
 def given(stream):
-    """(name=value, attributes) of the cookie that the answer sets; None."""
+    """Returns (name=value, attributes) of the cookie that the answer sets, or None."""
     header = stream.response.headers.get("set-cookie")
     if header is None:
         return None

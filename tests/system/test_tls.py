@@ -1,5 +1,5 @@
-"""TLS itself: certificates, versions, what is agreed on in handshakes, and how a connection ends. That
-everything else is as over plain connections is shown by the tests that run over both."""
+"""TLS itself: certificates, versions, negotiation, and how a connection ends. The tests that run both ways show that
+everything else is the same as over plain connections."""
 
 import json
 import ssl
@@ -23,14 +23,14 @@ def gateway(module_servers, redis, certificate):
 
 
 def with_context(gateway, context):
-    """What a client with this context agrees on with the server."""
+    """What a client with this context and the server agree on."""
     with gateway.connect(tls=context) as connection:
         assert connection.request("GET", "/healthz").status == 200
         return connection.socket.session
 
 
 def test_somebody_elses_client(gateway):
-    """Python's own, which knows a name of the server from its certificate."""
+    """Python's own, which checks the server's name in the certificate."""
     for host in ("127.0.0.1", "localhost"):
         url = f"https://{host}:{gateway.port}"
         with urllib.request.urlopen(f"{url}/healthz", context=gateway.tls, timeout=20) as answer:
@@ -59,7 +59,7 @@ def test_versions_of_today(gateway, version):
 @pytest.mark.parametrize("version", ["TLSv1", "TLSv1_1"])
 def test_versions_of_the_past_are_refused(gateway, version):
     context = gateway.certificate.client()
-    context.set_ciphers("DEFAULT:@SECLEVEL=0")  # or the client itself would not want to
+    context.set_ciphers("DEFAULT:@SECLEVEL=0")  # otherwise the client itself would refuse
     context.options &= ~(ssl.OP_NO_TLSv1 | ssl.OP_NO_TLSv1_1)
     context.minimum_version = context.maximum_version = getattr(ssl.TLSVersion, version)
     with pytest.raises((ssl.SSLError, ConnectionError)):
@@ -76,7 +76,7 @@ def test_protocol_is_agreed_on(gateway, offered, agreed):
 
 
 def test_end_of_a_connection_is_said(gateway):
-    """A client must be able to tell an answer's end from a cut connection (RFC 8446, 6.1)."""
+    """A client must be able to distinguish an answer's end from a broken connection (RFC 8446, 6.1)."""
     for request in (form_bytes("GET", "/healthz", {"Connection": "close"}),
                     form_bytes("GET", "/healthz", version="HTTP/1.0"), b"not a request\r\n\r\n"):
         with gateway.connect() as connection:
@@ -86,7 +86,7 @@ def test_end_of_a_connection_is_said(gateway):
 
 
 def test_client_that_only_says_that_it_ends(gateway):
-    """close_notify, and the TCP connection stays as it is."""
+    """close_notify, while the TCP connection stays open."""
     with gateway.connect() as connection:
         assert connection.request("GET", "/healthz").status == 200
         connection.socket.say_end()
@@ -137,7 +137,7 @@ def test_records_of_single_bytes(gateway):
 def test_record_that_was_changed_on_its_way(gateway):
     with gateway.connect() as connection:
         assert connection.request("GET", "/healthz").status == 200
-        connection.socket.send(b"\x17\x03\x03\0\x30" + b"x" * 0x30)  # past the session
+        connection.socket.send(b"\x17\x03\x03\0\x30" + b"x" * 0x30)  # bypassing the session
         connection.wait_closed()
     assert gateway.get("/healthz").status == 200
 

@@ -1,5 +1,5 @@
-"""Tokens as attackers and odd libraries make them, each with the verdict: the rules are those of RFC 7515,
-7518, 7519 and 8725, and stricter where docs/auth.md says so."""
+"""Tokens as attackers and unusual libraries create them, each with the result: the rules are those of RFC 7515, 7518,
+7519 and 8725, and stricter where docs/auth.md says so."""
 
 import hashlib
 import hmac
@@ -18,7 +18,7 @@ ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
 def signed(header=HEADER, claims=CLAIMS, key=SECRET.encode(), digest=hashlib.sha256):
-    """Texts or bytes that are taken as they are, signed whatever they say."""
+    """Signs texts or bytes unchanged, whatever they contain."""
     parts = [base64url(part if isinstance(part, bytes) else part.encode()) for part in (header, claims)]
     return seal(".".join(parts), key, digest)
 
@@ -38,12 +38,12 @@ def claim(name, text):
 
 
 def header(text):
-    """A header with `text` in it behind alg."""
+    """A header with `text` after alg."""
     return signed(header='{"alg":"HS256",' + text + "}")
 
 
 def loose_bits(part):
-    """The same bytes for a decoder that does not look at the bits left over."""
+    """The same bytes for a decoder that ignores unused bits."""
     unused = {2: 4, 3: 2}[len(part) % 4]
     return part[:-1] + ALPHABET[ALPHABET.index(part[-1]) | (1 << unused) - 1]
 
@@ -90,7 +90,7 @@ def cases_of_base64():
             seal(sent % ("A" * ((5 - len(sent.split(".")[name == "claims"]) + 2) % 4 or 1))) + "A", BAD
     for pad in ("=", "==", "A", " ", "\t"):
         yield f"signature with {pad!r} behind", f"{head}.{body}.{signature}{pad}", \
-            GOOD if pad.isspace() else BAD  # white space around a header's value is none of its own
+            GOOD if pad.isspace() else BAD  # white space around a header's value does not belong to it
     yield "signature with other loose bits", f"{head}.{body}.{loose_bits(signature)}", BAD
     odd = claims(sub="4")
     odd += " " * (-len(odd) % 3 + 1)
@@ -124,8 +124,8 @@ def cases_of_header(rsa, ec):
     yield "b64 false, not critical: nobody has to know it", header('"b64":false'), GOOD
     yield "b64 false, and so it is", seal(f'{base64url(HEADER[:-1].encode() + b",")}' + '"b64":false}.' + CLAIMS), BAD
     yield "b64 false and critical", header('"b64":false,"crit":["b64"]'), BAD
-    yield "zip", header('"zip":"DEF"'), GOOD  # it is of encrypted ones; the claims are no compressed text
-    yield "a key of its own", header('"jwk":{"kty":"oct","k":"AAAA"}'), GOOD  # not looked at:
+    yield "zip", header('"zip":"DEF"'), GOOD  # it is for encrypted ones; the claims are not compressed
+    yield "a key of its own", header('"jwk":{"kty":"oct","k":"AAAA"}'), GOOD  # ignored:
     yield "a key of its own that signed it", signed('{"alg":"HS256","jwk":{"kty":"oct","k":"AAAA"}}', key=bytes(3)), BAD
     for name in ("jku", "x5u"):
         yield f"{name}: nobody asks there", header(f'"{name}":"http://127.0.0.1:9/keys"'), GOOD
@@ -245,7 +245,7 @@ def gateway(module_servers, redis, keys):
 
 
 def verdict(connection, token):
-    """Whether the request came past its token. One that cannot be a header's value is no request."""
+    """Whether the token was accepted. One that cannot be a header's value makes the request invalid."""
     answer = connection.request("GET", "/v1/stream/firehose?since=never",
                                 headers={"Authorization": f"Bearer {token}".encode().decode("latin-1")})
     if answer.status == 401:

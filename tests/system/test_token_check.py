@@ -1,4 +1,4 @@
-"""`sluice token check`: what a server with these settings would say of a token, in words."""
+"""`sluice token check`: how a server with these settings would judge a token, in words."""
 
 import json
 import time

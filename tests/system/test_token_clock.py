@@ -1,4 +1,5 @@
-"""A clock that steps under open streams: tokens end by what it says now, on every wire; new ones are judged by it."""
+"""The clock is set while streams are open: tokens expire by its current time, in every stream format; new tokens are
+checked with it."""
 
 import time
 
@@ -50,7 +51,7 @@ def test_back_ends_nobody_and_what_is_not_valid_yet_waits(stepped, clock, publis
     now = int(time.time())
     streams = [stepped.stream(FIREHOSE, transport, token=stepped.token(exp=now + HOUR)) for transport in TRANSPORTS]
     clock.set(-2 * HOUR)
-    streams[0].wait_keepalives(3)  # whatever looks at the clock has
+    streams[0].wait_keepalives(3)  # everything that checks the clock has done so
     publish(events.post(8, "for everybody"))
     for stream in streams:
         assert stream.next()["id"] == "8"

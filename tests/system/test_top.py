@@ -1,4 +1,4 @@
-"""`sluice top`: a screen on a terminal, lines elsewhere, whatever becomes of the server."""
+"""`sluice top`: a screen on a terminal, lines otherwise, whatever happens to the server."""
 
 import fcntl
 import os
@@ -28,7 +28,7 @@ def set_size(terminal, rows, columns):
 
 
 class Terminal:
-    """`sluice top` on a terminal of its own."""
+    """`sluice top` on a pseudoterminal."""
 
     def __init__(self, *arguments, rows=60, columns=100, **env):
         self.master, self.slave = pty.openpty()
@@ -42,7 +42,7 @@ class Terminal:
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
 
     def until(self, pattern):
-        """Reads until the pattern was shown, and forgets what was shown up to its end."""
+        """Reads until the pattern was shown, and discards everything up to its end."""
         deadline = Deadline(what=f"the screen shows {pattern}")
         while not (found := re.search(pattern, self.shown, re.S)):
             deadline.wait_readable(self.master)
@@ -54,7 +54,7 @@ class Terminal:
         os.write(self.master, keys)
 
     def ended(self, status=0):
-        """The end, with the terminal as it was before."""
+        """Expects its end, and that the terminal is restored."""
         self.until(re.escape(USUAL))
         said = self.process.communicate(timeout=Deadline().seconds)[1].decode()
         assert not sanitizer_report(said) and self.process.returncode == status, said
@@ -118,7 +118,7 @@ def test_the_screen_has_the_size_of_the_window(gateway, terminal):
 
 
 def test_all_parts_fit_a_window_of_the_usual_size(gateway, terminal):
-    """A long list of streams does not push out who is slow, the workers and what went wrong."""
+    """A long list of streams does not displace slow clients, the workers and incidents."""
     streams = [gateway.stream(f"/v1/stream/{path}", transport) for path in ("firehose", "sample?percent=1")
                for transport in ("ndjson", "sse", "websocket")]
     top = terminal("--url", url(gateway), rows=24, columns=80)
@@ -170,7 +170,7 @@ def test_a_server_that_goes_away_is_shown_and_seen_again(servers, terminal):
     top.until("all well")
     gateway.stop()
     top.until(f"\x1b\\[7mno answer from {url(gateway)}: .*; trying again")
-    top.until("all well")  # what was known last
+    top.until("all well")  # the last known state
     servers.gateway(redis, listen=gateway.listen)
     top.until(r"\x1b\[H\x1b\[1msluiced [^\n]*all well")
     top.press(b"q")

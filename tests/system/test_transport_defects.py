@@ -1,5 +1,5 @@
-"""Ways in which libwebsockets 4.1.6 let a client crash, spin, stall or corrupt a server. Each test
-fails when the gateway's guard against it is missing."""
+"""Ways in which a client can make a server with libwebsockets 4.1.6 crash, spin, stall or corrupt data. Each test fails
+if the gateway's protection against it is missing."""
 
 import json
 import socket
@@ -31,8 +31,8 @@ def patient(module_servers, redis):
 
 
 def assert_idle(gateway):
-    """The worker sleeps: while a quiet neighbour hears four keep-alives (1.6 s of the server's own
-    time), it uses next to no CPU. A spinning loop uses all of it."""
+    """The worker sleeps: while a quiet client receives four keep-alives (1.6 s of the server's own time), it uses
+    almost no CPU. A spinning loop uses all of it."""
     with gateway.stream("/v1/stream/filter?track=nothing") as quiet:
         quiet.wait_keepalives(1)
         before = gateway.cpu_seconds()
@@ -42,7 +42,7 @@ def assert_idle(gateway):
 
 
 def test_unknown_upgrade_after_keep_alive(gateway):
-    """Freed its header table and then compared the protocol's name in it (section 9)."""
+    """It freed its header table and then compared the protocol's name in it (section 9)."""
     for target in ("/healthz", FIREHOSE):
         for name in ("foo", "h2c", "websocket-not", "TLS/1.0"):
             with gateway.connect() as connection:
@@ -81,9 +81,9 @@ MISDEEDS = {
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_misdeeds_on_a_chunked_stream_do_not_spin(gateway, publish, method):
-    """libwebsockets does not read while a response is streamed, but goes on polling (section 4.2).
+    """libwebsockets does not read while a response is streamed, but keeps polling (section 4.2).
 
-    All misdeeds at once, each on a stream of its own: one that spins keeps the worker awake."""
+    All of these at once, each on its own stream: one that spins keeps the worker busy."""
     body = b"track=kite" if method == "POST" else None
     target = "/v1/stream/filter" + ("" if body else "?track=kite")
     streams = {name: gateway.stream(target, method=method, body=body) for name in MISDEEDS}
@@ -105,7 +105,7 @@ def test_misdeeds_on_a_chunked_stream_do_not_spin(gateway, publish, method):
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_stray_bytes_on_streams(patient, publish, method):
-    """Behind the request, and later, on a stream that is stalled and on one that is not."""
+    """After the request, and later, on a stream that is stalled and on one that is not."""
     body = b"track=kite" if method == "POST" else None
     form = form_bytes(method, "/v1/stream/filter" + ("" if body else "?track=kite"), {
         **patient.bearer(), "Content-Type": "application/x-www-form-urlencoded"}, body)
@@ -115,7 +115,7 @@ def test_stray_bytes_on_streams(patient, publish, method):
         assert connection.read_head().status == 200
         connection.send(b"stray")
     for number in range(1, 101):
-        publish(events.post(number, "kite " * 12000))  # in all, more than sockets hold
+        publish(events.post(number, "kite " * 12000))  # together more than sockets hold
         stalled.send(b"more")
         assert json.loads(reading.read_chunk(Deadline()))["id"] == str(number)
     stalled.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
@@ -129,7 +129,7 @@ def test_stray_bytes_on_streams(patient, publish, method):
 
 
 def test_half_closed_client_is_let_go_or_served(gateway, publish):
-    """Either is right; what is not is a stream that neither brings events nor ends."""
+    """Both are allowed; a stream that neither delivers events nor ends is not."""
     stream = gateway.stream(FIREHOSE)
     stream.connection.half_close()
     for number in range(10, 15):
@@ -142,7 +142,7 @@ def test_half_closed_client_is_let_go_or_served(gateway, publish):
 
 
 def test_post_streams_complete_once(gateway, publish):
-    """More bytes than Content-Length announced made the body complete again and again."""
+    """More bytes than Content-Length announced completed the body again and again."""
     form = form_bytes("POST", "/v1/stream/filter", {
         **gateway.bearer(), "Content-Type": "application/x-www-form-urlencoded"}, b"track=kite")
     with gateway.connect() as connection:
@@ -152,11 +152,11 @@ def test_post_streams_complete_once(gateway, publish):
 
 
 def test_stalled_reader_does_not_spin(gateway, redis):
-    """With reading off, a partly written response never drained and burnt a core."""
+    """With reading off, a partly written response never drained and used a whole core."""
     streams = [gateway.stream(FIREHOSE, transport, receive_buffer=4096)
                for transport in ("ndjson", "sse", "raw-websocket")]
     neighbour = Collector(gateway.stream(FIREHOSE))
-    text = "x" * 50000  # in all, more than sockets hold
+    text = "x" * 50000  # together more than sockets hold
     for number in range(1, 121):
         redis.publish(events.dump(events.post(number, text)))
     neighbour.wait_id(120)
@@ -167,17 +167,17 @@ def test_stalled_reader_does_not_spin(gateway, redis):
 
 
 def test_frames_stay_whole_behind_a_remainder(patient, redis):
-    """A frame written while another's rest was buffered went out without its header."""
+    """A frame written while another's rest was buffered was sent without its header."""
     websocket = patient.stream(FIREHOSE, "raw-websocket", receive_buffer=4096)
     neighbour = Collector(patient.stream(FIREHOSE))
     for number in range(1, 101):
         redis.publish(events.dump(events.post(number, "y" * (number * 970 % 90000))))
-        neighbour.wait_id(number)  # one loop turn each, so that every write stands alone
+        neighbour.wait_id(number)  # one turn of the loop each, so that every write is separate
     assert [m["id"] for m in websocket.until(100)] == [str(n) for n in range(1, 101)]
 
 
 def test_pings_during_partial_writes(patient, redis):
-    """A pong in the middle of a frame corrupts the stream for good."""
+    """A pong in the middle of a frame corrupts the stream permanently."""
     websocket = patient.stream(FIREHOSE, "raw-websocket", receive_buffer=4096)
     neighbour = Collector(patient.stream(FIREHOSE))
     for number in range(1, 101):
@@ -188,7 +188,7 @@ def test_pings_during_partial_writes(patient, redis):
     assert [m["id"] for m in websocket.until(100)] == [str(n) for n in range(1, 101)]
     redis.publish(events.dump(events.post(101, "the end")))
     websocket.until(101)
-    # A pong answers the newest ping and may stand for the ones before it (RFC 6455, 5.5.3).
+    # A pong answers the newest ping and may stand for earlier ones (RFC 6455, 5.5.3).
     assert websocket.pongs and websocket.pongs == sorted(websocket.pongs, key=lambda p: int(p[1:]))
 
 
@@ -208,7 +208,7 @@ def test_ping_flood_from_a_client_that_does_not_read(gateway):
 
 
 def test_what_a_client_compresses_breaks_no_library(gateway, publish):
-    """The inflater of libwebsockets aborts on this input, which any client can send; ours is not that one."""
+    """The inflater of libwebsockets aborts on this input, which any client can send; ours is another one."""
     connection, response = gateway.upgrade(FIREHOSE, {
         **gateway.bearer(), "Sec-WebSocket-Extensions": "permessage-deflate"})
     assert response.status == 101 and "sec-websocket-extensions" in response.headers
@@ -219,7 +219,7 @@ def test_what_a_client_compresses_breaks_no_library(gateway, publish):
 
 
 def test_clients_who_vanish_in_the_middle_of_everything(gateway, redis, publish):
-    """At every stage of a connection's life, over all transports, with and without a reset."""
+    """At every stage of a connection, over all transports, with and without a reset."""
     head = form_bytes("GET", FIREHOSE, gateway.bearer())
     websocket = form_bytes("GET", FIREHOSE, {
         **gateway.bearer(), "Connection": "Upgrade", "Upgrade": "websocket",
@@ -243,7 +243,7 @@ def test_clients_who_vanish_in_the_middle_of_everything(gateway, redis, publish)
 
 
 def test_many_come_and_go(patient, redis):
-    """Descriptors and memory come back."""
+    """Descriptors and memory are freed."""
     worker, = patient.workers()
 
     def round_of_clients():
@@ -253,7 +253,7 @@ def test_many_come_and_go(patient, redis):
         for number, stream in enumerate(streams):
             stream.until(5)
             stream.connection.reset() if number % 2 else stream.close()
-    before = patient.metrics()["sluice_connections"]  # neighbours of other tests are still here
+    before = patient.metrics()["sluice_connections"]  # connections of other tests are still open
     round_of_clients()
     eventually(lambda: patient.metrics()["sluice_connections"] <= before, "all have left")
     files = processes.open_files(worker)
@@ -263,7 +263,7 @@ def test_many_come_and_go(patient, redis):
 
 
 def test_request_behind_a_stream_is_not_answered_into_it(gateway, publish):
-    """A pipelined second request must not put an answer into the first one's body."""
+    """The answer to a pipelined second request must not be written into the first one's body."""
     with gateway.connect() as connection:
         connection.send(form_bytes("GET", FIREHOSE, gateway.bearer()) +
                         form_bytes("GET", "/healthz"))
@@ -275,6 +275,6 @@ def test_request_behind_a_stream_is_not_answered_into_it(gateway, publish):
         while len(seen) < 10:
             chunk = connection.read_chunk(deadline)
             if not chunk:
-                break  # ended properly: also right
+                break  # ended properly: also correct
             seen += [json.loads(line)["id"] for line in chunk.split(b"\r\n") if line]
         assert seen == [str(n) for n in range(20, 20 + len(seen))]

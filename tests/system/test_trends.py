@@ -1,4 +1,5 @@
-"""Trends: what rises, as a recount of the log has it; the same from the past, live, and on every gateway."""
+"""Trends: which terms rise, compared with a second computation from the log; the same from the past, live, and on every
+gateway."""
 
 import collections
 import json
@@ -29,7 +30,7 @@ def id_at(ms, shard=0, n=0):
 
 
 def slices_of(end_ms):
-    """The first millisecond of the past and of the window of what ends here, and that of the last slice's end."""
+    """The first millisecond of the past and of the window of what ends here, and of the end of the last slice."""
     last = ((end_ms - 1) // SLICE_MS + 1) * SLICE_MS
     return last - 2 * WINDOW_MS, last - WINDOW_MS, last
 
@@ -48,7 +49,7 @@ def terms_of(event, of):
 
 
 def recount(log, end_ms, of="hashtags", limit=20, wants=lambda event: True):
-    """The terms as they should be told, where all numbers are exact."""
+    """The terms that should be sent, while all numbers are exact."""
     past, start, _ = slices_of(end_ms)
     posts, users, before, parts = collections.Counter(), {}, {}, {}
     had, total, total_before = collections.Counter(), 0, 0
@@ -82,7 +83,7 @@ def recount(log, end_ms, of="hashtags", limit=20, wants=lambda event: True):
 
 
 def write(redis, posts):
-    """(ms, user, text) as the logs of a database have them, before anybody hears of it."""
+    """Adds (ms, user, text) to the logs of a database, before anything reads them."""
     previous, minted = {}, collections.Counter()
     for n, (ms, user, text, *lang) in enumerate(sorted(posts)):
         shard = n % redis.shards
@@ -95,7 +96,8 @@ def write(redis, posts):
 
 
 def corpus(now_ms):
-    """Ten minutes and more, until some seconds ago: what is said all the time, and what begins in the last minutes."""
+    """More than ten minutes, until some seconds ago: terms that are used all the time, and some that begin in the last
+    minutes."""
     draw = random.Random(15)
     posts = []
     for _ in range(2500):
@@ -128,7 +130,7 @@ def trends_of(stream, count):
 
 
 def past_of(gateway, log, query, seconds=20, count=10):
-    """What was told some seconds ago, and since."""
+    """What was sent some seconds ago, and since then."""
     since = id_at(ms_of(log[-1]["id"]) // 1000 * 1000 - seconds * 1000)
     with gateway.stream(f"{STREAM}?window=5m&bucket=1s&since={since}&{query}") as stream:
         return trends_of(stream, count)
@@ -204,7 +206,7 @@ def test_live_and_past_are_the_same_and_the_same_on_all_gateways(filled, module_
     for message in got[0]:
         assert message["complete"] is True
         assert message["terms"] == recount(log, ms_of(int(message["id"]) + 1))
-    # They stand: nobody asks, and they go on, one for each worker that was asked.
+    # They continue without clients, one for each worker that was asked.
     assert 1 <= other.metrics()["sluice_trend_sketches"] <= 2
 
 
@@ -262,7 +264,7 @@ def test_what_comes_late_is_told_again(servers, cli_for):
 
 
 def test_what_was_rewound_is_told_again_without_it(servers, cli_for):
-    """Posts that are heard and that the log has not, as after a failover."""
+    """Posts that are received but missing in the log, as after a failover."""
     redis = servers.redis()
     cli = cli_for(redis)
     cli.run("user", "add", "ada")
@@ -349,7 +351,7 @@ def test_only_so_many_are_looked_for(servers):
     streams = [gateway.stream(f"{STREAM}?{GOOD}&track=w{n}") for n in range(10)]
     response = refusal(gateway, f"{GOOD}&track=more")
     assert response.status == 429 and response.json["error"]["code"] == "too_many_trends" and response.headers["retry-after"]
-    streams.append(gateway.stream(f"{STREAM}?{GOOD}"))  # which costs this one nothing
+    streams.append(gateway.stream(f"{STREAM}?{GOOD}"))  # it costs this one nothing
     others = [gateway.token(sub=f"s{n}") for n in range(6)]
     streams += [gateway.stream(f"{STREAM}?{every}&track=o{n}", token=others[n]) for n in range(4)]
     assert gateway.metrics()["sluice_trend_sketches"] == 31
@@ -357,7 +359,7 @@ def test_only_so_many_are_looked_for(servers):
     assert gateway.metrics()['sluice_streams_refused_total{limit="trends"}'] == 2
     for stream in streams:
         stream.close()
-    # Only the one of everything stands, and makes room for others.
+    # Only the one for all posts stays, and makes room for others.
     eventually(lambda: gateway.metrics()["sluice_trend_sketches"] == 1, "the others are gone")
     streams = [gateway.stream(f"{STREAM}?{every}&track=o{n}", token=others[n]) for n in range(6)]
     assert gateway.metrics()["sluice_trend_sketches"] == 31

@@ -1,4 +1,4 @@
-"""Clients that do anything at any time, drawn from a seed; and when all have left, nothing of them is left."""
+"""Clients that do random things at any time, determined by a seed; when all have left, nothing of them remains."""
 
 import json
 import random
@@ -19,13 +19,13 @@ FIREHOSE = "/v1/stream/firehose"
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 UPGRADE = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
            "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
-# What counts connections, or is kept for them.
+# Metrics that count connections, or their resources.
 GAUGES = ["sluice_connections", "sluice_connections_idle", "sluice_connections_lingering", "sluice_streams",
           "sluice_handshakes_pending", "sluice_api_requests_in_flight"]
 
 
 class Unruly:
-    """Makes the bytes that a client sends."""
+    """Produces the bytes that a client sends."""
 
     def __init__(self, gateway, user, rng):
         self.gateway, self.user, self.rng = gateway, user, rng
@@ -65,7 +65,7 @@ class Unruly:
             connection = self.gateway.connect_half()
         else:
             connection = self.gateway.connect(receive_buffer=rng.choice([None, 2048]))
-            connection.socket.settimeout(0.05)  # for sending: it is in a hurry
+            connection.socket.settimeout(0.05)  # for sending: it does not wait long
         try:
             data = b"".join(self.request() for _ in range(rng.randrange(1, 8)))
             data = data[:rng.randrange(len(data) + 1)] if rng.random() < 0.5 else data
@@ -83,7 +83,7 @@ class Unruly:
                 connection.has_news()
                 connection.buffer.clear()
         except OSError:
-            pass  # the server has had enough, or does not read
+            pass  # the server has closed, or does not read
         if rng.random() < 0.5:
             connection.reset()
         else:
@@ -99,7 +99,7 @@ def test_unruly_clients_leave_nothing_behind(servers, redis, seed):
     user.get("/v1/users/me")
     site.close()
     unruly = Unruly(gateway, user, random.Random(seed))
-    files = memory = None  # when some have left
+    files = memory = None  # after some have left
     for turn in range(4):
         for number in range(60):
             unruly.visit()
@@ -107,7 +107,7 @@ def test_unruly_clients_leave_nothing_behind(servers, redis, seed):
                 redis.publish(events.dump(events.post(turn * 1000 + number, "a " * 1000)))
 
         def all_have_left():
-            """Who asks is the one connection that there is, and neither pending nor idle."""
+            """The client that asks is the only connection, and is neither pending nor idle."""
             metrics = gateway.metrics()
             return [metrics[name] for name in GAUGES] == [1, 0, 0, 0, 0, 0]
         eventually(all_have_left, f"all have left, gauges are right: {GAUGES}")
@@ -119,13 +119,13 @@ def test_unruly_clients_leave_nothing_behind(servers, redis, seed):
 
 # Who sends messages without end
 
-AT_ONCE = 100  # and a second
+AT_ONCE = 100  # plus as many a second
 PAUSES = "sluice_message_pauses_total"
 LIST = b'{"op":"list"}'
 
 
 def flood(stream, count, message=LIST):
-    """All in one piece."""
+    """Sends all in one piece."""
     stream.connection.send(frame(TEXT, message) * count)
 
 
@@ -138,7 +138,7 @@ def is_answer(message):
 
 
 def test_who_floods_is_slowed_and_hears_events_meanwhile(servers, redis):
-    """500 messages take four seconds, and are all answered."""
+    """500 messages take four seconds, and all are answered."""
     gateway = servers.gateway(redis)
     with open_many(gateway) as stream:
         stream.send_frame(TEXT, b'{"op":"subscribe","id":"a","filter":{"track":"tea"}}')
@@ -166,7 +166,7 @@ def test_who_sends_as_much_as_one_may_is_not_slowed(servers, redis):
 
 
 def test_long_messages_count_for_more(servers, redis):
-    """Each of these as 51: the second fills it."""
+    """Each of these counts as 51: the second one fills the bucket."""
     gateway = servers.gateway(redis)
     with open_many(gateway) as stream:
         begin = time.monotonic()

@@ -1,4 +1,4 @@
-"""What is wrong is named: in /status.json, /readyz?verbose and `sluice top`, and told of afterwards."""
+"""Problems are named: in /status.json, /readyz?verbose and `sluice top`, and recorded as incidents."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from harness.cli import Cli
 from harness.waiting import eventually
 from test_status import fall_behind, status
 
-WITHIN_S = 10  # of looking
+WITHIN_S = 10  # seconds of checking
 
 
 def verdict(gateway):
@@ -23,7 +23,7 @@ def part(gateway, code):
 
 
 def named(gateway, code, *words):
-    """Within ten seconds; how long it took."""
+    """Waits up to ten seconds; returns how long it took."""
     began = time.monotonic()
     found = eventually(lambda: (one := part(gateway, code)) and all(word in one["text"] for word in words)
                        and one, f"{code} with {words} is named", WITHIN_S)
@@ -125,6 +125,6 @@ def test_what_the_parent_does_is_told(servers, redis):
     assert refused["level"] == "warning" and "stay as they were" in refused["text"]
     file.write_text("")
     successor = servers.successor(gateway)
-    # Until it has taken over the port, the one before may be asked.
+    # Until the port is taken over, the previous one may answer.
     eventually(lambda: len(found := status(successor)["incidents"]) == 1 and
                "took over from another" in found[0]["text"], "it is told, and nothing of the one before")

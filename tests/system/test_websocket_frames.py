@@ -1,5 +1,5 @@
-"""RFC 6455 section by section, from the side of a client that makes its frames by hand: what a server must
-take, what it must refuse and with which close code, whole and byte by byte, on every kind of WebSocket here."""
+"""RFC 6455 section by section, with a client that creates its frames manually: what a server must accept, what it must
+refuse and with which close code, whole and byte by byte, on every kind of WebSocket here."""
 
 import contextlib
 import json
@@ -19,8 +19,8 @@ from harness.websocket import BINARY, CLOSE, CONTINUATION, PING, PONG, TEXT, Raw
 
 pytestmark = pytest.mark.wires
 
-MANY = "/v1/stream"  # takes messages
-ONE = "/v1/stream/filter?track=nothing"  # takes none
+MANY = "/v1/stream"  # accepts messages
+ONE = "/v1/stream/filter?track=nothing"  # accepts none
 FIREHOSE = "/v1/stream/firehose"
 MAX_MESSAGE_BYTES = 256 << 10
 MAX_UNHEARD_BYTES = 12 << 10
@@ -29,7 +29,7 @@ KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 
 
 def head(opcode, form, length=b"", final=True, mask=b"mask"):
-    """The beginning of a frame whose length is said in any form; None: without a mask."""
+    """The beginning of a frame with its length in any form; mask None: without a mask."""
     first = (0x80 if final else 0) | opcode
     return bytes([first, (0 if mask is None else 0x80) | form]) + length + (mask or b"")
 
@@ -39,18 +39,18 @@ def close_payload(code, reason=b""):
 
 
 def padded(message, size):
-    """The same in JSON, in so many bytes."""
+    """The same in JSON, padded to this number of bytes."""
     return message[:1] + b" " * (size - len(message)) + message[1:]
 
 
 class Peer:
-    """A WebSocket without an answer of its own to anything."""
+    """A WebSocket that answers nothing by itself."""
 
     def __init__(self, gateway, target=MANY, headers=None, receive_buffer=None):
         self.socket = gateway.stream(target, "raw-websocket", headers=headers, receive_buffer=receive_buffer)
 
     def send(self, data, bytewise=False):
-        """At once; or byte by byte, each one for itself on the wire."""
+        """All at once; or byte by byte, each in a separate write."""
         try:
             for piece in [data[i:i + 1] for i in range(len(data))] if bytewise else [data]:
                 self.socket.connection.send(piece)
@@ -58,7 +58,7 @@ class Peer:
             pass  # the server has ended it meanwhile
 
     def next(self):
-        """(opcode, payload) of the next frame that is no keep-alive."""
+        """Returns (opcode, payload) of the next frame that is not a keep-alive."""
         deadline = Deadline(what="the next frame")
         while True:
             opcode, payload = self.socket.read_frame(deadline)
@@ -66,14 +66,14 @@ class Peer:
                 return opcode, payload
 
     def ask_list(self):
-        """Shows that the server reads on, and that all is well."""
+        """Checks that the server still reads and answers."""
         self.send(frame(TEXT, LIST))
         opcode, payload = self.next()
         assert opcode == TEXT, (opcode, payload)
         return json.loads(payload)["rules"]
 
     def to_end(self, answers=True):
-        """The frames that come until the server ends the connection, which it must."""
+        """Returns the frames until the server ends the connection, which it must."""
         frames = []
         while True:
             try:
@@ -84,7 +84,7 @@ class Peer:
                 self.send(frame(CLOSE, frames[-1][1][:2]))
 
     def assert_ended(self, code, answers=True):
-        """With a close frame of this code, nothing behind it, and a message before it that says why."""
+        """Expects a close frame with this code, nothing after it, and a message before it with the reason."""
         frames = self.to_end(answers)
         assert frames, "ended without a close frame"
         opcode, payload = frames[-1]
@@ -95,7 +95,7 @@ class Peer:
         assert [opcode for opcode, _ in frames[:-1]].count(CLOSE) == 0, frames
 
     def assert_close_is_answered(self, payload=b""):
-        """With the same code and nothing else."""
+        """Expects the same code and nothing else."""
         assert self.to_end(answers=False) == [(CLOSE, payload[:2])]
 
 
@@ -231,7 +231,7 @@ def test_a_bad_frame_ends_with_1002(gateway, name, bytewise):
 
 
 @pytest.mark.parametrize("sent", [
-    b"\xc1", b"\x83", b"\x8b", b"\x09", b"\x80",  # first bytes: nothing more is needed to tell
+    b"\xc1", b"\x83", b"\x8b", b"\x09", b"\x80",  # first bytes: these are sufficient
     b"\x81\x0d", b"\x89\xfe",
     head(TEXT, 126, b"\0\5", mask=b""),
 ], ids=bytes.hex)
@@ -330,7 +330,7 @@ def test_a_message_and_a_close_at_once(gateway, bytewise):
 
 
 def test_a_refused_message_and_a_close_at_once(gateway):
-    """The server closes because of the first: its code is told, although the client closes, too."""
+    """The server closes because of the message: it sends that code, although the client closes, too."""
     for sent, code in ((LIST, 1002), (b"\xff", 1007)):
         peer = Peer(gateway, ONE)
         peer.send(frame(TEXT, sent) + frame(CLOSE, close_payload(1000)))
@@ -340,7 +340,7 @@ def test_a_refused_message_and_a_close_at_once(gateway):
 
 @contextlib.contextmanager
 def stopped(gateway):
-    """What is sent meanwhile has all come when the server looks."""
+    """What is sent meanwhile has all arrived when the server continues."""
     workers = gateway.workers()
     for worker in workers:
         os.kill(worker, signal.SIGSTOP)
@@ -385,7 +385,7 @@ def test_behind_a_fault_no_close_is_waited_for(gateway):
 
 
 def test_a_client_that_closes_with_a_backlog_gets_whole_frames_and_a_close(servers, redis):
-    """The close frame goes behind what is on its way, and nothing behind it."""
+    """The close frame comes after what is in flight, and nothing after it."""
     gateway = servers.gateway(redis, "--gather-ms", 0)
     peer = Peer(gateway, FIREHOSE, receive_buffer=4096)
     neighbour = Collector(gateway.stream(FIREHOSE))
@@ -393,7 +393,7 @@ def test_a_client_that_closes_with_a_backlog_gets_whole_frames_and_a_close(serve
         redis.publish(events.dump(events.post(number, "z" * 60000)))
     neighbour.wait_id(100)
     peer.send(frame(CLOSE, close_payload(1000)))
-    assert gateway.get("/healthz").status == 200  # it has read the close meanwhile
+    assert gateway.get("/healthz").status == 200  # meanwhile it has read the close
     peer.socket.connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
     frames = peer.to_end(answers=False)
     ids = [int(json.loads(payload)["id"]) for opcode, payload in frames if opcode == TEXT]
@@ -464,7 +464,7 @@ def test_text_that_is_not_utf8_ends_with_1007(gateway, text, bytewise):
     assert_refused(gateway, 1007, frame(TEXT, text), bytewise)
     assert_refused(gateway, 1007, b"".join(
         frame(CONTINUATION if i else TEXT, text[i:i + 1], final=False) for i in range(len(text))), bytewise)
-    # At the first bad byte: most of this frame never comes.
+    # At the first invalid byte: most of this frame is never sent.
     assert_refused(gateway, 1007, frame(TEXT, text + b"a" * 4000)[:8 + len(text)], bytewise)
 
 
@@ -516,7 +516,7 @@ def test_the_bound_counts_all_fragments(gateway):
 
 
 def test_a_client_that_asks_and_does_not_read_is_cut_off(servers, redis):
-    """Answers that it does not take are held up to a bound, and no further."""
+    """Unread answers are buffered up to a limit, and no further."""
     gateway = servers.gateway(redis, env=NO_QUARANTINE)
     peer = Peer(gateway, receive_buffer=4096)
     for number in range(20):

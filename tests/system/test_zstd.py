@@ -1,5 +1,5 @@
-"""Streams as frames of zstd, read by decoders that are not ours. That they say what their uncompressed siblings say is in
-test_compression.py."""
+"""Streams as frames of zstd, read by independent decoders. test_compression.py compares them with their uncompressed
+siblings."""
 
 import random
 import subprocess
@@ -26,7 +26,7 @@ def publish(redis, number, words):
 
 
 def open_body(gateway, target, headers):
-    """The head of the answer, and its connection."""
+    """Returns the head of the answer, and its connection."""
     connection = gateway.connect()
     connection.send(form_bytes("GET", target, {**gateway.bearer(), **headers}))
     return connection, connection.read_head()
@@ -34,7 +34,7 @@ def open_body(gateway, target, headers):
 
 @pytest.mark.parametrize("accept", ["application/x-ndjson", "text/event-stream"])
 def test_each_chunk_is_a_whole_frame_and_so_is_the_end(servers, redis, accept, tmp_path):
-    """With messages of its own and keep-alives: a blank line, which is a frame, too."""
+    """With control messages and keep-alives: a blank line, which is a frame, too."""
     gateway = servers.gateway(redis, "--keepalive-ms", "50")
     connection, head = open_body(gateway, FIREHOSE + "?hello=true&cursors=true",
                                  {"Accept": accept, "Accept-Encoding": "zstd"})
@@ -62,7 +62,7 @@ def test_each_chunk_is_a_whole_frame_and_so_is_the_end(servers, redis, accept, t
 
 
 def test_what_is_gathered_is_one_frame_and_made_once(servers, redis):
-    """For all lanes and formats of a kind; only what is sent together is made by each lane."""
+    """For all lanes and formats of a kind; only what is sent together is encoded by each lane."""
     gateway = servers.gateway(redis, "--gather-ms", "0")
     streams = [Collector(gateway.stream(target, "ndjson+zstd"))
                for target in (FIREHOSE, FIREHOSE, "/v1/stream/filter?track=coffee", "/v1/stream/sample?percent=100")]

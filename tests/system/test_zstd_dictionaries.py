@@ -1,4 +1,4 @@
-"""Streams as frames of zstd with a dictionary, which decoders that are not ours get from the server."""
+"""Streams as frames of zstd with a dictionary, which independent decoders get from the server."""
 
 import json
 import random
@@ -77,7 +77,7 @@ def test_a_stream_says_what_its_sibling_says(loaded, redis, plain, compressed):
 
 
 def test_named_rules_stand_behind_the_frame_that_all_share(loaded, redis):
-    """matching_rules, in a last block that is not compressed: whatever a rule is called, however large the event."""
+    """matching_rules, in a final uncompressed block: whatever the name of a rule, however large the event."""
     names = ["a-rule", "r" * 32, "last"]
     sockets = [loaded.stream(MANY, transport) for transport in ("raw-websocket", "raw-websocket+dictionary")]
     for socket in sockets:
@@ -96,7 +96,7 @@ def test_named_rules_stand_behind_the_frame_that_all_share(loaded, redis):
 
 
 def test_the_command_reads_it(loaded, redis, dictionary, tmp_path):
-    """And `zstd -D` reads frames without a dictionary among the others: what the server says for this client alone."""
+    """And `zstd -D` also reads frames without a dictionary among the others: those for this client alone."""
     connection = loaded.connect()
     connection.send(form_bytes("GET", f"{FIREHOSE}?hello=true&zstd_dictionary={FIRST}", loaded.bearer()))
     head = connection.read_head()
@@ -139,7 +139,7 @@ def test_what_is_no_dictionary_is_refused(loaded, transport):
 
 
 def test_accept_encoding_is_heeded(loaded):
-    """Without the header any coding is good (RFC 9110, 12.5.3)."""
+    """Without the header any coding is acceptable (RFC 9110, 12.5.3)."""
     assert refusal(loaded, FIRST, {"Accept-Encoding": "gzip"}) == (406, "not_acceptable")
     assert refusal(loaded, FIRST, {"Accept-Encoding": "zstd;q=0, *"}) == (406, "not_acceptable")
     for accept in ("zstd", "gzip, zstd;q=0.1", "*", "identity;q=0, zstd"):
@@ -218,7 +218,7 @@ def test_a_new_one_is_rolled_out_and_the_old_one_withdrawn_without_the_end_of_a_
 def test_what_is_no_dictionary_in_redis_is_not_loaded(servers):
     redis = servers.redis()
     zstd.add_dictionary(redis, FIRST, b"certainly no dictionary")
-    zstd.add_dictionary(redis, SECOND, zstd.train(FIRST, [text(n) for n in range(400)]))  # of another id
+    zstd.add_dictionary(redis, SECOND, zstd.train(FIRST, [text(n) for n in range(400)]))  # with another id
     gateway = servers.gateway(redis)
     eventually(lambda: len(zstd.listed(gateway)) == 2, "the list has been read")
     assert gateway.get(f"/v1/dictionaries/{FIRST}").status == 503
