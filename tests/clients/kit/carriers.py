@@ -16,11 +16,11 @@ EXPIRES = "2026-11-21T03:02:03.000Z"
 
 
 class Fault(Exception):
-    """The client did not do what the script waits for."""
+    """The client did not do what the script expects."""
 
 
 def read_target(target):
-    """The path and the parameters of a request. As sluiced, it refuses one that comes twice."""
+    """Returns path and parameters of a request. Like sluiced, it refuses repeated parameters."""
     target = urlsplit(target)
     parameters = parse_qs(target.query)
     if twice := [name for name, values in parameters.items() if len(values) > 1]:
@@ -33,7 +33,7 @@ def differences(asks, asked):
 
 
 class OverHttp:
-    """`renewals`: of this connection, where a PUT of another one says what it was given."""
+    """`renewals`: of this connection, where a PUT on another one stores the new token."""
 
     def __init__(self, connection, asked, connection_id, renewals):
         self._connection, self._id, self._renewals = connection, connection_id, renewals
@@ -83,8 +83,8 @@ class OverWebSocket:
         self.upgrade({})
 
     def upgrade(self, faults):
-        """`key`: what the answer is made of; `protocol`: none is named; `deflate`: messages may be compressed; `then`:
-        messages in one piece with the answer."""
+        """`key`: from which the answer is computed; `protocol`: none is named; `deflate`: messages may be compressed;
+        `then`: messages in one piece with the answer."""
         key = faults.get("key", self._asked["key"]) + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
         lines = ["HTTP/1.1 101 Switching Protocols", "Upgrade: websocket", "Connection: Upgrade",
                  "Sec-WebSocket-Accept: " + base64.b64encode(hashlib.sha1(key.encode()).digest()).decode()]
@@ -148,7 +148,7 @@ class OverWebSocket:
         return operation
 
     def _hear(self, wanted):
-        """The next frame of this kind."""
+        """Returns the next frame of this kind."""
         while True:
             first, second = self._more(2)
             size = second & 127
@@ -171,8 +171,8 @@ class OverWebSocket:
 
 
 class OverConnection(OverWebSocket):
-    """`asks`: what the visit must ask for; what is not of the connection is of its one stream. With the steps `asked` there
-    are more streams."""
+    """`asks`: what the visit must request; what does not belong to the connection belongs to its single stream. With
+    the steps `asked` there are several streams."""
 
     def __init__(self, connection, asked, asks):
         super().__init__(connection, asked)
@@ -206,7 +206,7 @@ class OverConnection(OverWebSocket):
         super().say(message, cursor)
 
     def say(self, message, cursor):
-        """What ends the connection ends its stream before; a token is that of the connection."""
+        """Before the connection ends, its stream is ended; a token is that of the connection."""
         of_connection = message["type"] == "warning" and message["code"] == "token_expiring"
         if not of_connection:
             self._send(message_bytes({**message, "stream": self._names[None]}))

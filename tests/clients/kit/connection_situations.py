@@ -1,4 +1,4 @@
-"""What happens to clients that have several streams on one connection: the first tracks tea, another one milk."""
+"""Situations of clients with several streams on one connection: the first tracks tea, another one milk."""
 
 from script import CUT, EXPIRING, SILENCE, asked, at, disconnect, events, left, of, of_all, post, refuse, renewed, say, upgrade, visit
 from situations import Situation

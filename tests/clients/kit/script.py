@@ -1,18 +1,18 @@
-"""The words that situations are written in: a visit and its steps, and events with their places in the log.
+"""The vocabulary of situations: a visit and its steps, and events with their places in the log.
 
-Most steps are said in whatever carries the stream, HTTP or WebSocket (carriers.py). Some are bytes of one of the two,
-and a situation that has such a step is for that carrier alone."""
+Most steps can be sent on any carrier of the stream, HTTP or WebSocket (carriers.py). Some are bytes of one of the two,
+and a situation with such a step is for that carrier only."""
 
 import dataclasses
 import json
 
-FIRST = 10_000_000_000_000  # a lower number is no id of the log: docs/streaming-api.md
+FIRST = 10_000_000_000_000  # a lower number is not an id of the log: docs/streaming-api.md
 ONLY_HTTP, ONLY_WEBSOCKET = {"http", "id"}, {"frame", "fragments", "deflated", "pinged", "close", "upgrade"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Visit:
-    """One connection: `asks` is what its request must say (since, token, ...); then the steps."""
+    """One connection: `asks` is what its request must contain (since, token, ...); then the steps."""
     steps: tuple
     asks: dict = dataclasses.field(default_factory=dict)
 
@@ -22,7 +22,7 @@ def visit(*steps, **asks):
 
 
 def at(number):
-    """The text of a place in the log."""
+    """The text of a position in the log."""
     return str(FIRST + number)
 
 
@@ -34,12 +34,12 @@ def head(content_type="text/event-stream"):
 
 
 def upgrade(**faults):
-    """101 with something wrong, or more than that: see OverWebSocket.upgrade()."""
+    """101 with an error, or with more than that: see OverWebSocket.upgrade()."""
     return "upgrade", faults
 
 
 def answer(status, body=b"", content_type="application/json", **headers):
-    """No stream, but this."""
+    """This answer instead of a stream."""
     lines = [f"HTTP/1.1 {status} Answer", f"Content-Type: {content_type}",
              *([f"Content-Length: {len(body)}"] if status != 204 else []),
              *(f"{name.replace('_', '-')}: {value}" for name, value in headers.items())]
@@ -54,10 +54,10 @@ def refuse(status, code, **headers):
     return answer(status, error_body(code), **headers)
 
 
-# --- streams on one connection, which a client opens on `/v1/stream`: a stream is called by what it tracks
+# --- streams on one connection, which a client opens on `/v1/stream`: a stream is named by what it tracks
 
 def asked(track, refused=None, **asks):
-    """Waits until a stream is asked for, whose path must say `asks`, and opens it, or refuses it with a code."""
+    """Waits until a stream is requested, whose path must contain `asks`, and opens it, or refuses it with a code."""
     return "asked", track, refused, asks
 
 
@@ -72,7 +72,7 @@ def of(track, *steps):
 
 
 def of_all(step):
-    """What is said of the connection, not of a stream."""
+    """Sent for the connection, not for a stream."""
     return "of_all", *step
 
 
@@ -109,7 +109,7 @@ def events(*numbers):
 
 
 def cursor(number):
-    """Behind a silence: so far everything has been seen."""
+    """Sent after a silence: everything up to here has been seen."""
     return "cursor", at(number)
 
 
@@ -124,16 +124,16 @@ EXPIRING = say({"type": "warning", "code": "token_expiring", "ms": 60000})
 
 
 def renewed(token, refused=None):
-    """Waits until the stream is given this token, and takes it, or refuses it with a code."""
+    """Waits until the stream is given this token, and accepts it, or refuses it with a code."""
     return "renewed", token, refused
 
 
 # --- the end
 
-END = ("end",)          # as it should be
-CUT = ("cut",)          # the connection, in the middle of whatever it is
+END = ("end",)          # properly
+CUT = ("cut",)          # the connection, wherever it is
 RESET = ("reset",)
-SILENCE = ("silence",)  # until the client has left
+SILENCE = ("silence",)  # until the client has disconnected
 COMPLETE = (disconnect("complete"), END)
 
 
@@ -152,7 +152,7 @@ def bytewise(data):
 
 
 def sse(message, place=None):
-    """A message, with its cursor in an `id:` line."""
+    """A message with its cursor in an `id:` line."""
     line = f"id: {place}\n" if place is not None else ""
     return f"{line}event: {message['type']}\ndata: {json.dumps(message)}\n\n".encode()
 
@@ -186,12 +186,12 @@ def frame(data):
 
 
 def frames(*messages):
-    """In one piece."""
+    """All in one piece."""
     return frame(b"".join(frame_bytes(message_bytes(message)) for message in messages))
 
 
 def fragments(message, size, between=b""):
-    """A message in frames of `size` bytes, and other frames between them."""
+    """A message in frames of `size` bytes, with other frames between them."""
     return "fragments", message_bytes(message), size, between
 
 
@@ -200,9 +200,9 @@ def deflated(message):
     return "deflated", message_bytes(message)
 
 
-PINGED = ("pinged",)  # a ping, and waits for its pong
+PINGED = ("pinged",)  # sends a ping, and waits for its pong
 
 
 def close(code=None):
-    """With nothing said before."""
+    """Without a message before it."""
     return "close", code

@@ -1,7 +1,7 @@
-"""A server that plays a script: what each visit is answered with, byte by byte, and what it should have asked.
+"""A server that plays a script: how each visit is answered, byte by byte, and what it must request.
 
-It stands for sluiced and for what may stand in front of it, in situations that are hard to bring about in a real one. A
-client is right if it gives exactly the messages that the situation wants, in order, and ends as it should."""
+It stands for sluiced and for a proxy in front of it, in situations that are hard to cause with a real one. A client is
+correct if it passes on exactly the messages that the situation wants, in order, and ends as it should."""
 
 import json
 import socket
@@ -19,7 +19,7 @@ def is_connection(asked):
 
 
 class Renewals:
-    """New tokens for a stream over HTTP, which come by requests of their own."""
+    """New tokens for a stream over HTTP, which arrive in separate requests."""
 
     def __init__(self):
         self._changed = threading.Condition()
@@ -33,7 +33,7 @@ class Renewals:
                 raise Fault(f"nobody has brought the token {token}")
 
     def take(self, token):
-        """The answer to a PUT."""
+        """Returns the answer to a PUT."""
         with self._changed:
             if not self._changed.wait_for(lambda: self._wanted is not None, PATIENCE_S):
                 raise Fault(f"nobody has asked for the token {token}")
@@ -54,9 +54,9 @@ class ScriptedServer:
     def __init__(self, visits, transport):
         self._is_of_filters = transport == "filters"
         self._visits = list(visits)
-        self._refused = None  # the steps that an upgrade without a 101 was answered with
+        self._refused = None  # the steps with which an upgrade was answered without a 101
         self._lock = threading.Lock()
-        self._renewals = {}   # by the id of a connection
+        self._renewals = {}   # by connection id
         self.faults = []
         self.requests = []
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -91,7 +91,7 @@ class ScriptedServer:
             except Fault as fault:
                 self.faults.append(str(fault))
             except OSError:
-                pass  # the client has left
+                pass  # the client has disconnected
 
     def _read_request(self, connection):
         text = b""
@@ -120,7 +120,7 @@ class ScriptedServer:
         connection.sendall(self._renewals[connection_id].take(asked["token"]))
 
     def _next_visit(self, asked):
-        """The visit, and the id of the connection."""
+        """Returns the visit, and the id of the connection."""
         with self._lock:
             if self._refused and asked["key"] is None:
                 again, self._refused = self._refused, None

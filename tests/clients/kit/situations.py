@@ -1,4 +1,4 @@
-"""What happens to clients of streams. `wants`: the messages that are given, by number or type; `ends`: how."""
+"""Situations of clients of streams. `wants`: the messages that must be passed on, by number or type; `ends`: how."""
 
 import dataclasses
 import json
@@ -12,7 +12,7 @@ class Situation:
     visits: tuple
     wants: tuple
     ends: str = "complete"
-    renews: bool = True           # the token is a callback, else it is one text
+    renews: bool = True           # the token is a callback, otherwise a single text
     parameters: dict = dataclasses.field(default_factory=lambda: {"track": "tea"})
     silence_s: float = 20.0
     max_tries: int | None = None
@@ -57,7 +57,7 @@ SITUATIONS = [
     Situation("a large event", (visit(head(), say(post(11, filler="x" * 900_000), at(11))),), (11,)),
     Situation("many events", (visit(head(), *events(*range(11, 511))),), tuple(range(11, 511))),
 
-    # --- cut
+    # --- broken connections
     Situation("cut between two events", (visit(head(), *events(11), CUT), visit(head(), *events(12), since=at(11))), (11, 12)),
     Situation("cut inside of an event", (
         visit(head(), *events(11), chunk(sse(post(12), at(12))[:30]), CUT), visit(head(), *events(12), since=at(11))), (11, 12)),
@@ -153,7 +153,7 @@ SITUATIONS = [
     Situation("204: there is no more", (visit(head(), *events(11), CUT), visit(answer(204))), (11,)),
     Situation("an error that is no JSON", (visit(answer(400, b"{", "application/json")),), (), "400"),
 
-    # --- what is not to be believed
+    # --- invalid data
     Situation("data that is no JSON", (visit(head(), *events(11), chunk(b"id: 10000000000012\nevent: post\ndata: {oops\n\n"), *events(13)),
                                        visit(head(), *events(12), since=at(11))), (11, 12)),
     Situation("counts, again with a revision", (
@@ -188,7 +188,7 @@ def name_of(message):
 
 
 def is_over(situation, transport):
-    """Whether all of its steps can be said there."""
+    """Whether all its steps can be sent there."""
     kinds = {step[0] for each in situation.visits + situation.beside for step in each.steps}
     if transport == "connection":
         return not kinds & (ONLY_HTTP | ONLY_WEBSOCKET) and not situation.beside
@@ -198,7 +198,7 @@ def is_over(situation, transport):
 
 
 def dump(situation, url, transport):
-    """What a runner is told, as one line of JSON."""
+    """What a runner gets, as one line of JSON."""
     return json.dumps({"url": url, "parameters": situation.parameters, "renews": situation.renews,
                        "stream": "counts" if "bucket" in situation.parameters else "filter", "transport": transport,
                        "silence_s": situation.silence_s, "max_tries": situation.max_tries, "others": situation.others,

@@ -1,4 +1,4 @@
-"""What happens to clients of streams on WebSockets only."""
+"""Situations of clients of streams on WebSockets only."""
 
 from script import (BINARY, COMPLETE, CUT, PING, PINGED, PONG, SILENCE, answer, at, close, deflated, disconnect, events, fragments,
                     frame, frame_bytes, frames, head, message_bytes, post, refuse, upgrade, visit)
@@ -9,7 +9,7 @@ CAFE = post(11, text="caf\u00e9 \U0001f375")
 
 
 def goes_on(name, *steps, **more):
-    """The connection is over with event 11 taken; the next one brings event 12."""
+    """The connection ends after event 11; the next one delivers event 12."""
     return Situation(name, (visit(*steps), visit(head(), *events(12), since=at(11))), (11, 12), **more)
 
 
@@ -36,7 +36,7 @@ WEBSOCKET_SITUATIONS = [
     Situation("a ping is answered", (visit(head(), PINGED, *events(11), PINGED, *COMPLETE),), (11,)),
     Situation("a pong that nobody asked for", (visit(head(), frame(frame_bytes(b"", PONG)), *events(11), *COMPLETE),), (11,)),
 
-    # --- cut
+    # --- broken connections
     goes_on("cut inside of the head of a frame", head(), *events(11), cut_at(1), CUT),
     goes_on("cut inside of the length of a frame", head(), *events(11), cut_at(5, LARGE), CUT),
     goes_on("cut inside of a frame", head(), *events(11), cut_at(30), CUT),
@@ -54,7 +54,7 @@ WEBSOCKET_SITUATIONS = [
     Situation("replaced, and cut before the close", (visit(head(), *events(11), disconnect("replaced", 11), CUT),), (11,), "replaced"),
     Situation("complete, and cut before the close", (visit(head(), *events(11), disconnect("complete", 11), CUT),), (11,)),
 
-    # --- what is not to be believed
+    # --- invalid data
     goes_on("a text that is not UTF-8", head(), *events(11), frame(frame_bytes(b'{"id":"\xff"}'))),
     goes_on("a masked frame of a server", head(), *events(11), frame(frame_bytes(message_bytes(post(12)), mask=b"1234"))),
     goes_on("reserved bits", head(), *events(11), frame(frame_bytes(message_bytes(post(12)), reserved=2))),

@@ -1,4 +1,5 @@
-// @atcute/jetstream: what it wants comes as a message; the token can only be a password. It checks each event.
+// @atcute/jetstream: what it wants is sent as a message; the token can only be a password. It
+// checks each event.
 import { JetstreamSubscription } from '@atcute/jetstream';
 import WebSocket from 'ws';
 import { TOKEN, URL, tell } from './told.mjs';

@@ -1,4 +1,4 @@
-// @skyware/jetstream: what it wants stands in the address, and so does the token.
+// @skyware/jetstream: what it wants is in the URL, and so is the token.
 import { Jetstream } from '@skyware/jetstream';
 import WebSocket from 'ws';
 import { TOKEN, URL, tell } from './told.mjs';

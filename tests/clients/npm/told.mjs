@@ -1,4 +1,5 @@
-// told.mjs - what a client is given, and how it tells what it gets: a line of JSON each.
+// told.mjs - the parameters of a client, and the format of its output: one line of JSON per
+// message.
 export const { URL, TOKEN } = process.env;
 
 export function tell(what) {

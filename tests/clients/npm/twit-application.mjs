@@ -1,4 +1,4 @@
-// twit without a user: it asks for a token with its key and secret, then Bearer.
+// twit without a user: it requests a token with its key and secret, then uses Bearer.
 import { createRequire } from 'node:module';
 import Twit from 'twit';
 import { TOKEN, URL, tell } from './told.mjs';

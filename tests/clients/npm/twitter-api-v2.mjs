@@ -1,4 +1,5 @@
-// twitter-api-v2, the streams of version 1.1: POST with a form, OAuth 1.0a; of the base URL it has constants.
+// twitter-api-v2, the streams of version 1.1: POST with a form, OAuth 1.0a; its base URL is
+// constant.
 import http from 'node:http';
 import { createRequire } from 'node:module';
 import { TOKEN, URL, tell } from './told.mjs';

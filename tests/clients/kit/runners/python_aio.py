@@ -1,4 +1,4 @@
-"""As python_blocking.py, for asyncio."""
+"""Like python_blocking.py, for asyncio."""
 
 import asyncio
 import json

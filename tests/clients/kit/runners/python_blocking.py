@@ -1,4 +1,5 @@
-"""Plays the client of one situation: a line of JSON on standard input, messages and the end on standard output."""
+"""Runs the client in one situation: reads a line of JSON from standard input, and writes messages and the end to
+standard output."""
 
 import json
 import sys

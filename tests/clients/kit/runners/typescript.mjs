@@ -1,4 +1,4 @@
-// As python_blocking.py, with the package that is built in the folder SLUICE_TYPESCRIPT.
+// Like python_blocking.py, with the package that is built in the folder SLUICE_TYPESCRIPT.
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import { text } from 'node:stream/consumers';
@@ -42,4 +42,4 @@ async function read(parameters) {
 }
 
 const [end] = await Promise.all([plan.parameters, ...(plan.others ?? [])].map(read));
-process.stdout.write(`${JSON.stringify({ end })}\n`, () => process.exit()); // a dead connection would be waited for
+process.stdout.write(`${JSON.stringify({ end })}\n`, () => process.exit()); // otherwise it would wait for a dead connection
