@@ -206,7 +206,7 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token,
       assert.equal(await servers.administer('POST', '/v1/revocations', { sub: '32', before: 'now' }), 201);
       await heading(visit, 'This token was revoked');
       await isAccessible(visit.page);
-      await visit.page.reload(); // it is no better the second time
+      await visit.page.reload(); // still refused the second time
       await heading(visit, 'This token was revoked');
       await giveToken(visit, token());
       await visit.row('a tammar before').waitFor();
