@@ -4,7 +4,7 @@ also the slow faults: nodes that are added and removed, that hang, that return w
 
 from harness.cluster_storm import ClusterStorm
 from harness.storm import table
-from test_storm import no_pause, weather
+from test_storm import weather
 
 
 def test_nothing_is_lost_doubled_or_out_of_order(servers):

@@ -163,7 +163,7 @@ def test_list_has_pages_of_a_hundred(pair):
 
 # A new token
 
-def soon(gateway, seconds, **claims):
+def soon(seconds, **claims):
     """A token whose stream ends in this many seconds."""
     claims = {"scope": EVERYTHING, "sub": "renews", **claims}
     return hs256_token(SECRET, exp=int(time.time()) - LEEWAY_S + seconds, **claims)
@@ -182,14 +182,14 @@ def renew(gateway, stream, token):
 def test_stream_is_warned_and_given_another_token(pair, transport):
     """It is warned at once, because it has less than a minute."""
     first, second = pair
-    with first.stream(FIREHOSE, transport, token=soon(first, 50)) as stream:
+    with first.stream(FIREHOSE, transport, token=soon(50)) as stream:
         warning = stream.next()
         assert (warning.type, warning["code"]) == ("warning", "token_expiring")
         assert 0 < warning["ms"] <= 50000 and warning["message"]
         if transport == "sse":
             assert warning.sse_event == "warning"
         until_complete(second, second.token(scope="read", sub="renews"), 1)
-        code, answer = renew(second, stream, soon(first, 55))
+        code, answer = renew(second, stream, soon(55))
         assert code is None and answer["expires"], answer
         assert stream.next()["code"] == "token_expiring"  # about the second one
     until_complete(second, second.token(scope="read", sub="renews"), 0)
@@ -198,7 +198,7 @@ def test_stream_is_warned_and_given_another_token(pair, transport):
 def streams_that_outlive_their_token(gateway, other, seconds):
     """Returns [streams], one of each transport with a new token, and one that ends with the old one; None: it took too
     long."""
-    old, new = soon(gateway, seconds, sub="outlives"), other.token(scope=EVERYTHING, sub="outlives")
+    old, new = soon(seconds, sub="outlives"), other.token(scope=EVERYTHING, sub="outlives")
     try:
         ends = gateway.stream(FIREHOSE, token=old)
         streams = [gateway.stream(FIREHOSE, transport, token=old) for transport in WIRES]
@@ -222,7 +222,7 @@ def test_streams_live_until_the_end_of_their_new_token(pair, publish):
         assert stream.until("5")
     for stream in streams:  # earlier than before: the newest token counts
         for seconds in (3, 10, 30):
-            code, answer = renew(second, stream, soon(first, seconds, sub="outlives"))
+            code, answer = renew(second, stream, soon(seconds, sub="outlives"))
             if code != "token_expired":  # otherwise it took longer to deliver it
                 break
         assert code is None, answer
@@ -299,7 +299,7 @@ def test_hello_and_header_name_the_connection_and_pages_may_read_it(servers, red
 
 def test_warning_is_a_setting(servers, redis):
     gateway = servers.gateway(redis, "--token-warning", "0", "--keepalive-ms", "50")
-    with gateway.stream(FIREHOSE, "sse", token=soon(gateway, 20)) as stream:
+    with gateway.stream(FIREHOSE, "sse", token=soon(20)) as stream:
         stream.wait_keepalives(2)
 
 

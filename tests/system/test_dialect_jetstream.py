@@ -14,7 +14,7 @@ from harness.cli import Cli
 from harness.waiting import Deadline
 from harness.websocket import BINARY, TEXT, RawWebSocket, upgrade
 
-POSTS, REPOSTS, FOLLOWS = "app.bsky.feed.post", "app.bsky.feed.repost", "app.bsky.graph.follow"
+POSTS, FOLLOWS = "app.bsky.feed.post", "app.bsky.graph.follow"
 
 # Like @atcute/jetstream, which drops anything else.
 DID = re.compile(r"did:[a-z]+:[A-Za-z0-9._:%-]*[A-Za-z0-9._-]")

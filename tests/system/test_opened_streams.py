@@ -354,12 +354,12 @@ def test_a_cursor_older_than_the_log_is_a_gap_of_its_stream(servers, cli_for):
     assert client.ids("young") == [event["id"] for event in log[81:]]
 
 
-def flood(redis, cli, folder, count, size=10000):
+def flood(cli, folder, count):
     file, rng = folder / "flood.jsonl", random.Random(count)
     with open(file, "w") as out:
         for n in range(1, count + 1):
             word = "needle" if n % 10 == 0 else "hay"
-            text = rng.randbytes(size // 2).hex()  # incompressible
+            text = rng.randbytes(5000).hex()  # incompressible
             out.write(events.dump(events.post(n, f"{word} {n} {text}", user=str(n % 9))) + "\n")
     cli.run("replay", file)
 
@@ -375,7 +375,7 @@ def test_who_reads_slowly_gets_everything_of_each_stream(servers, cli_for, trans
              "needles": "/v1/stream/filter?track=needle"}
     for name, path in paths.items():
         client.open(name, path)
-    flood(redis, cli, servers.folder, 600)
+    flood(cli, servers.folder, 600)
     log = [event for event in redis.log() if event["type"] == "post"]
     slowest = eventually(lambda: gateway.get("/status.json", gateway.bearer(scope="admin")).json["slowest"], "it is slow")
     assert {one["stream"] for one in slowest} <= {"firehose", "filter"}
@@ -397,7 +397,7 @@ def test_none_waits_for_one_that_always_fills_the_socket(servers, cli_for):
     """Of the megabytes with which two streams catch up, much is still to come when a third delivers live events."""
     redis = servers.redis()
     cli = cli_for(redis)
-    flood(redis, cli, servers.folder, 800)
+    flood(cli, servers.folder, 800)
     gateway = servers.gateway(redis)
     client = Client(gateway, receive_buffer=4096)
     for name in ("all", "more"):
@@ -418,7 +418,7 @@ def test_who_is_too_slow_in_one_opens_it_again_on_the_same_connection(servers, c
     gateway = servers.gateway(redis, "--max-owed-bytes", 65536, "--max-lag", "1s")
     client = Client(gateway, receive_buffer=4096)
     client.open("all", "/v1/stream/firehose")
-    flood(redis, cli, servers.folder, 800)
+    flood(cli, servers.folder, 800)
     eventually(lambda: gateway.metrics()['sluice_disconnects_total{code="too_slow"}'] == 1, "too slow")
     client.wait(lambda said: said.get("all") and '"disconnect"' in said["all"][-1])
     end = json.loads(client.said["all"][-1])
@@ -435,7 +435,7 @@ def test_a_connection_that_takes_nothing_does_not_stay(servers, cli_for):
     """It does not read the end of its stream either: it is closed three keep-alives later; or, if there was room for
     the end at last, because of an unanswered ping."""
     redis = servers.redis(shards=1)
-    flood(redis, cli_for(redis), servers.folder, 800)
+    flood(cli_for(redis), servers.folder, 800)
     gateway = servers.gateway(redis, "--max-owed-bytes", 65536, "--max-lag", "1s", "--keepalive-ms", 500)
     client = Client(gateway, receive_buffer=4096)
     client.open("all", f"/v1/stream/firehose?since={redis.log()[0]['id']}")

@@ -19,7 +19,6 @@ from harness.ports import steady_port
 from harness.reverse_proxies import (Apache, Caddy, Haproxy, HaproxyTcp, HaproxyTcp1, Nginx, NginxStream,
                                      Varnish)
 from harness.streams import HttpStream
-from harness.tls import Certificate
 from harness.waiting import Deadline, eventually
 from harness.websocket import WebSocket
 

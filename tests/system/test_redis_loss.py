@@ -1,6 +1,5 @@
 """Redis unavailable at the start, restarted, cut off: streams continue, and no client misses an event."""
 
-import json
 import re
 import signal
 import time

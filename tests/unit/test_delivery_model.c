@@ -70,8 +70,6 @@ struct redis {
     size_t count, trimmed;
     size_t said[FACTS_MAX]; /* live messages in flight: facts */
     size_t said_first, said_end;
-    struct gap gaps[FACTS_MAX]; /* that have passed */
-    size_t gap_count;
     struct {
         bool is_asked;
         uint64_t after, to;

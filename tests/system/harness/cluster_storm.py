@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import threading
 import time
 
@@ -10,8 +9,7 @@ from . import processes, programs
 from .cli import Cli
 from .followers import Client, Kind
 from .library import ask
-from .ports import steady_port
-from .producers import PEOPLE, Posts
+from .producers import Posts
 from .proxy import Proxy
 from .redis_cluster import SLOTS, ClusterNode, RedisCluster
 from .redis_server import shard_of

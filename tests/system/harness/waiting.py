@@ -31,10 +31,6 @@ class Deadline:
         if not select.select([fd], [], [], self.left())[0]:
             raise DeadlinePassed(f"{self.what}: not within {self.seconds:g} s")
 
-    def wait_writable(self, fd):
-        if not select.select([], [fd], [], self.left())[1]:
-            raise DeadlinePassed(f"{self.what}: not within {self.seconds:g} s")
-
 
 def eventually(condition, what, seconds=None):
     """Returns the first true result of condition().
