@@ -363,7 +363,7 @@ def test_a_token_bounds_what_is_wanted(gateway):
 @pytest.mark.parametrize("headers, status", [({}, 401), ({"Authorization": "Bearer x.y.z"}, 401),
                                              ({"Authorization": "Basic eA=="}, 401), ({"Authorization": "Basic !"}, 401),
                                              ("narrow", 403)])
-def test_who_may_not_is_told(gateway, headers, status):
+def test_a_client_without_permission_is_refused(gateway, headers, status):
     if headers == "narrow":
         headers = gateway.bearer(scope="stream:filter")
     answer = upgrade(gateway.port, "/subscribe", headers)[1]

@@ -113,7 +113,7 @@ def test_dashboard_finds_its_streams_on_its_own_origin(gateway, redis):
         stream.close()
 
 
-def test_beside_tls_it_is_plain(servers, redis, tmp_path):
+def test_it_is_plain_when_the_public_listener_has_tls(servers, redis, tmp_path):
     gateway = servers.gateway(redis, "--ops-listen", FREE, certificate=Certificate(tmp_path))
     ops_port, tls = gateway.ready["ops_port"], gateway.tls
     assert statuses(ops_port, FOR_OPERATORS + FOR_ALL) == [200] * 4

@@ -89,7 +89,7 @@ def test_a_certificate_that_has_expired_is_refused_until_it_is_renewed(servers):
     gateway.wait_status("/readyz", 200)
 
 
-def test_whom_sluiced_does_not_trust_it_names(servers, redis, tmp_path):
+def test_the_log_says_why_redis_is_not_trusted(servers, redis, tmp_path):
     port = redis.tls_port
     stranger = Certificate(tmp_path)
     for url, reason in (

@@ -184,7 +184,7 @@ def test_escapes_that_are_none(gateway, path):
         [(400, "bad_request")]
 
 
-def test_what_stands_for_a_user_may_be_escaped(site):
+def test_a_user_in_a_path_may_be_escaped(site):
     user = site.user("esc_aped")
     for name in ("esc_aped", "%65sc_aped", "esc%5Faped", "%40esc_aped"):
         assert user.get("/v1/users/" + name)["id"] == user.sub

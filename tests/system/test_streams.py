@@ -276,7 +276,7 @@ def test_metrics_count_events(gateway, publish):
 
 
 @pytest.mark.parametrize("cursor", ["no cursor", "9007199254740991"])
-def test_an_event_source_whose_cursor_is_none_is_told(gateway, publish, cursor):
+def test_an_event_source_with_an_invalid_cursor_gets_a_gap(gateway, publish, cursor):
     headers = {"Last-Event-ID": cursor}
     with gateway.stream(FIREHOSE + "?since=1h", "sse", headers=headers) as stream:
         gap = stream.next()

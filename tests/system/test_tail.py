@@ -155,7 +155,7 @@ def test_lists_are_joined(host, tail):
 
 
 @pytest.mark.parametrize("name", ["rule", "percent", "partition", "since", "until", "limit", "url", "token"])
-def test_what_is_no_list_stands_once(cli_for, name):
+def test_an_option_that_is_not_a_list_may_be_given_once(cli_for, name):
     cli = cli_for(None)
     cli.run("tail", "filter", f"--{name}", "1", f"--{name}", "2", status=2)
     assert f"--{name} is given twice" in cli.done.stderr
@@ -183,7 +183,7 @@ def test_url_from_the_environment(host, cli_for):
     program.ended(1)
 
 
-def test_as_many_as_asked_for(host, tail):
+def test_as_many_as_requested(host, tail):
     program = tail("sample", "--limit", "3")
     visit = host.visit().begin().say('{"id":"1"}').chunk('event: gap\ndata: {"type":"gap"}\n\n')
     visit.say('{"id":"2"}').break_off()

@@ -365,7 +365,7 @@ def test_only_an_event_source_of_a_known_page_has_one(named, gateway):
         assert stream.response.headers["access-control-allow-origin"] == PAGE
 
 
-def test_what_a_cookie_is_not_good_for(named, gateway):
+def test_a_cookie_opens_nothing_else(named, gateway):
     target, stream = come(named)
     stream.close()
     cookie = {"Cookie": given(stream)[0]}

@@ -249,7 +249,7 @@ def test_once_fails_without_a_server(cli):
     assert "no answer" in cli.done.stderr and not cli.done.stdout
 
 
-def test_what_is_no_sluiced_is_told(gateway, cli):
+def test_another_server_is_reported(gateway, cli):
     cli.run("top", "--once", "--url", url(gateway) + "/readyz?", status=1)
     assert cli.done.stderr
 

@@ -344,7 +344,7 @@ def test_scopes_are_those_of_the_streams_with_the_same_events(filled):
             assert refusal(gateway, f"{GOOD}&{query}", token).status == 403
 
 
-def test_only_so_many_are_looked_for(servers):
+def test_the_number_of_trends_is_limited(servers):
     redis = servers.redis()
     gateway = servers.gateway(redis)
     every = "window=5m&of=hashtags,words,links,users,cashtags&bucket=10s"

@@ -140,7 +140,7 @@ static void test_storing_again_changes_nothing(void **state)
     sl_archive_close(archive);
 }
 
-static void test_what_was_erased_stays_so_whoever_comes_first(void **state)
+static void test_an_erased_post_stays_erased_in_any_order(void **state)
 {
     const uint64_t ids[] = {1, 2, 3};
     struct sl_archive *archive = must_open();
@@ -333,7 +333,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(test_posts_of_a_user_come_newest_first_and_in_pages, begin),
         cmocka_unit_test_setup(test_a_post_comes_back_byte_for_byte_when_opened_again, begin),
         cmocka_unit_test_setup(test_storing_again_changes_nothing, begin),
-        cmocka_unit_test_setup(test_what_was_erased_stays_so_whoever_comes_first, begin),
+        cmocka_unit_test_setup(test_an_erased_post_stays_erased_in_any_order, begin),
         cmocka_unit_test_setup(test_two_open_archives_see_each_others_posts, begin),
         cmocka_unit_test_setup(test_many_and_large_posts_are_stored_found_and_erased_at_once,
                                begin),

@@ -150,7 +150,7 @@ static void test_when_it_is_away_whoever_waits_is_told_so_at_once(void **state)
     archive_reader_free(away);
 }
 
-static void test_whoever_has_waited_too_long_is_not_asked_about(void **state)
+static void test_a_request_that_waited_too_long_is_not_sent_to_the_archive(void **state)
 {
     struct asker first = {0}, late = {0};
     struct archive_reader *hasty = archive_reader_new(&loop, url, 0);
@@ -221,7 +221,7 @@ int main(void)
         READER_TEST(test_whoever_waits_at_the_end_is_told_once),
         READER_TEST(test_an_archive_that_comes_later_is_read_then),
         READER_TEST(test_when_it_is_away_whoever_waits_is_told_so_at_once),
-        READER_TEST(test_whoever_has_waited_too_long_is_not_asked_about),
+        READER_TEST(test_a_request_that_waited_too_long_is_not_sent_to_the_archive),
         READER_TEST(test_no_more_than_some_may_wait),
         READER_TEST(test_memory_that_runs_out_is_told),
     };

@@ -226,7 +226,7 @@ static void test_every_client_gets_everything_once_and_in_order(void **state)
         run_model(seed);
 }
 
-static void test_so_it_does_with_more_shards(void **state)
+static void test_every_client_gets_everything_with_several_shards(void **state)
 {
     (void)state;
     shards = 3;
@@ -238,7 +238,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CATCH_UP_TEST(test_every_client_gets_everything_once_and_in_order),
-        CATCH_UP_TEST(test_so_it_does_with_more_shards),
+        CATCH_UP_TEST(test_every_client_gets_everything_with_several_shards),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

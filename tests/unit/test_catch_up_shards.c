@@ -48,7 +48,7 @@ static void test_quiet_shards_do_not_hold_back_the_cursor_of_who_falls_behind(vo
 }
 
 /* The ring no longer has the next event that it is owed. */
-static void test_nor_when_only_the_log_has_the_rest(void **state)
+static void test_they_miss_nothing_when_only_the_log_has_the_rest(void **state)
 {
     const uint64_t *busy = begin_with_quiet_shards(ROOM);
 
@@ -635,7 +635,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CATCH_UP_TEST(test_who_comes_to_shards_that_began_at_different_times_misses_nothing),
         CATCH_UP_TEST(test_quiet_shards_do_not_hold_back_the_cursor_of_who_falls_behind),
-        CATCH_UP_TEST(test_nor_when_only_the_log_has_the_rest),
+        CATCH_UP_TEST(test_they_miss_nothing_when_only_the_log_has_the_rest),
         CATCH_UP_TEST(test_the_cursor_of_who_came_with_one_follows_what_was_sent),
         CATCH_UP_TEST(test_a_late_event_is_told_with_a_cursor_of_its_own),
         CATCH_UP_TEST(test_nobody_is_given_a_cursor_beyond_a_gap_before_it_is_told),

@@ -375,7 +375,7 @@ static bool follow_matches(struct sl_filter_text text)
     return try_match_once(try_filter(text), &event);
 }
 
-static void test_of_follow_events_only_ids_can_be_told(void **state)
+static void test_follow_events_match_by_ids_only(void **state)
 {
     (void)state;
     assert_true(follow_matches((struct sl_filter_text){.firehose = true}));
@@ -541,7 +541,7 @@ int main(void)
         cmocka_unit_test(test_restricted_event_matches_no_filter_at_all),
         cmocka_unit_test(test_authors_only_are_ids),
         cmocka_unit_test(test_a_user_is_named_by_the_same_rule_everywhere),
-        cmocka_unit_test(test_of_follow_events_only_ids_can_be_told),
+        cmocka_unit_test(test_follow_events_match_by_ids_only),
         cmocka_unit_test(test_what_changes_of_a_user_is_found_by_id),
         cmocka_unit_test(test_types_choose_events_and_are_posts_and_deletes_by_default),
         cmocka_unit_test(test_kinds_tell_which_permissions_a_filter_takes),

@@ -68,7 +68,7 @@ static void test_more_than_there_can_be_is_refused(void **state)
 }
 
 /* A reload may set a limit below what is in use. */
-static void test_less_always_goes(void **state)
+static void test_a_decrease_is_always_accepted(void **state)
 {
     struct filter_share share = {0};
 
@@ -95,7 +95,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_shares_of_a_holder_have_one_bound, begin, end),
         cmocka_unit_test_setup_teardown(test_holders_are_counted_apart, begin, end),
         cmocka_unit_test_setup_teardown(test_more_than_there_can_be_is_refused, begin, end),
-        cmocka_unit_test_setup_teardown(test_less_always_goes, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_decrease_is_always_accepted, begin, end),
         cmocka_unit_test_setup_teardown(test_nothing_needs_no_memory, begin, end),
     };
 

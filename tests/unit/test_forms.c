@@ -162,7 +162,7 @@ static uint64_t note_all(uint64_t user)
     return sum;
 }
 
-static void test_likes_of_before_are_noted_once(void **state)
+static void test_likes_of_an_older_version_are_recorded_once(void **state)
 {
     static const char *const likers[] = {"bob", "cid", "dan", "eve"};
     enum { POSTS = 120, LIKERS = sizeof(likers) / sizeof(likers[0]) };
@@ -253,7 +253,7 @@ int main(void)
         cmocka_unit_test(test_names_are_read),
         CORE_TEST(test_a_shard_is_given_forms),
         CORE_TEST(test_forms_of_the_future_are_refused_by_name),
-        CORE_TEST(test_likes_of_before_are_noted_once),
+        CORE_TEST(test_likes_of_an_older_version_are_recorded_once),
         CORE_TEST(test_a_post_with_very_many_likes_is_gone_through_in_parts),
         CORE_TEST(test_users_of_a_shard_are_listed),
     };

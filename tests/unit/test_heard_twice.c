@@ -74,7 +74,7 @@ static void test_the_same_may_be_said_again_later(void **state)
     assert_false(take("a", 0, HEARD_TWICE_MS, AT_A_NODE));
 }
 
-static void test_so_many_are_kept_in_mind(void **state)
+static void test_a_limited_number_is_remembered(void **state)
 {
     char body[16];
 
@@ -97,7 +97,7 @@ int main(void)
         TEST(test_each_node_is_a_way_of_its_own),
         TEST(test_other_bytes_and_other_shards_are_other_events),
         TEST(test_the_same_may_be_said_again_later),
-        TEST(test_so_many_are_kept_in_mind),
+        TEST(test_a_limited_number_is_remembered),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

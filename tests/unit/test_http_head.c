@@ -382,7 +382,7 @@ static void test_space_around_a_value_is_dropped(void **state)
     expect_slice(head.request.last_event_id, "1");
 }
 
-static void test_an_empty_value_is_as_none_but_for_a_key(void **state)
+static void test_an_empty_value_is_absent_except_for_a_key(void **state)
 {
     (void)state;
     expect_accepted(GET "Authorization: \r\nOrigin:\r\nAccept:\t\r\nIdempotency-Key: \r\n"
@@ -738,7 +738,7 @@ int main(void)
         HEAD_TEST(test_names_are_tokens),
         HEAD_TEST(test_control_characters_in_a_value_are_refused),
         HEAD_TEST(test_space_around_a_value_is_dropped),
-        HEAD_TEST(test_an_empty_value_is_as_none_but_for_a_key),
+        HEAD_TEST(test_an_empty_value_is_absent_except_for_a_key),
         HEAD_TEST(test_one_host_is_needed_but_in_http_1_0),
         HEAD_TEST(test_a_host_is_a_name_and_a_port),
         HEAD_TEST(test_a_header_that_decides_something_comes_once),

@@ -99,7 +99,7 @@ static void test_only_so_many_may_be_pending(void **state)
     assert_int_equal(metric_get(scene.metrics, METRIC_HANDSHAKES_DROPPED), 1);
 }
 
-static void test_only_so_many_may_be_idle(void **state)
+static void test_the_number_of_idle_ones_is_limited(void **state)
 {
     (void)state;
     scene.settings.max_idle = 2;
@@ -114,7 +114,7 @@ static void test_only_so_many_may_be_idle(void **state)
     scene_expect(&scene.peers[1], "200 /b");
 }
 
-static void test_only_so_many_may_linger(void **state)
+static void test_the_number_of_lingering_ones_is_limited(void **state)
 {
     (void)state;
     scene.settings.max_lingering = 2;
@@ -304,8 +304,8 @@ int main(void)
         HTTP_TEST(test_who_is_idle_or_lingers_for_long_is_closed),
         HTTP_TEST(test_who_reads_slowly_goes_on_and_who_does_not_read_is_cut_off),
         HTTP_TEST(test_only_so_many_may_be_pending),
-        HTTP_TEST(test_only_so_many_may_be_idle),
-        HTTP_TEST(test_only_so_many_may_linger),
+        HTTP_TEST(test_the_number_of_idle_ones_is_limited),
+        HTTP_TEST(test_the_number_of_lingering_ones_is_limited),
         HTTP_TEST(test_without_room_to_be_idle_an_answer_is_the_last),
         HTTP_TEST(test_the_slowest_large_body_gives_way),
         HTTP_TEST(test_large_answers_reach_a_slow_reader),

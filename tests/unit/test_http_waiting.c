@@ -104,7 +104,7 @@ static void test_the_one_that_has_waited_longest_goes(void **state)
     end();
 }
 
-static void test_with_no_room_at_all_the_new_one_goes(void **state)
+static void test_with_a_limit_of_zero_the_new_one_is_closed(void **state)
 {
     (void)state;
     begin(LONG_MS);
@@ -115,7 +115,7 @@ static void test_with_no_room_at_all_the_new_one_goes(void **state)
     end();
 }
 
-static void test_where_there_is_no_bound_nobody_goes(void **state)
+static void test_without_a_limit_none_is_closed(void **state)
 {
     (void)state;
     begin(LONG_MS);
@@ -227,8 +227,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_one_that_has_waited_longest_goes),
-        cmocka_unit_test(test_with_no_room_at_all_the_new_one_goes),
-        cmocka_unit_test(test_where_there_is_no_bound_nobody_goes),
+        cmocka_unit_test(test_with_a_limit_of_zero_the_new_one_is_closed),
+        cmocka_unit_test(test_without_a_limit_none_is_closed),
         cmocka_unit_test(test_waiting_for_the_same_changes_nothing),
         cmocka_unit_test(test_each_has_its_time),
         cmocka_unit_test(test_who_waits_for_nothing_is_not_told),

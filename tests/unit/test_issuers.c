@@ -506,7 +506,7 @@ static bool is_taken_back(void *context, const struct token *token, uint64_t now
     return *(bool *)context;
 }
 
-static void test_remembered_token_is_asked_for_its_times_and_whether_it_was_taken_back(void **state)
+static void test_times_and_revocations_of_a_remembered_token_are_checked(void **state)
 {
     struct token_policy *policy = policy_with("");
     struct buffer jwt = BUFFER_INIT;
@@ -570,8 +570,7 @@ int main(void)
         cmocka_unit_test(test_sets_without_an_audience_are_warned_of),
         cmocka_unit_test(test_bad_set_may_be_allowed),
         cmocka_unit_test(test_fetched_set_may_come_later),
-        cmocka_unit_test(
-            test_remembered_token_is_asked_for_its_times_and_whether_it_was_taken_back),
+        cmocka_unit_test(test_times_and_revocations_of_a_remembered_token_are_checked),
         cmocka_unit_test(test_parsing_survives_each_failed_allocation),
     };
 

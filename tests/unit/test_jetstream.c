@@ -79,7 +79,7 @@ static void test_logins_are_handles(void **state)
     buffer_done(&none);
 }
 
-static void test_what_is_no_did_is_told(void **state)
+static void test_an_invalid_did_is_refused(void **state)
 {
     static const char *const texts[] = {"",           "42",         "did:",        "did:plc",
                                         "did:plc:",   "did:PLC:a",  "did:plc:a b", "did:plc:a/b",
@@ -640,7 +640,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_users_have_dids),
         cmocka_unit_test(test_logins_are_handles),
-        cmocka_unit_test(test_what_is_no_did_is_told),
+        cmocka_unit_test(test_an_invalid_did_is_refused),
         cmocka_unit_test(test_keys_are_those_of_users),
         cmocka_unit_test(test_tids),
         cmocka_unit_test(test_tids_are_in_the_order_of_ids),

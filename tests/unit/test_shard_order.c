@@ -569,7 +569,7 @@ static void test_new_id_among_those_read_from_the_log_rewinds(void **state)
     expect_told("11 15 16 rewound(11,16] 13 ");
 }
 
-static void test_rewound_log_that_is_gone_is_told(void **state)
+static void test_rewound_log_that_is_trimmed_is_reported(void **state)
 {
     (void)state;
     take(11, 10);
@@ -795,7 +795,7 @@ int main(void)
         test(test_rewound_log_shows_when_hearing_begins_again),
         test(test_rewound_log_that_was_trimmed_up_to_what_passed_has_no_gap),
         test(test_new_id_among_those_read_from_the_log_rewinds),
-        test(test_rewound_log_that_is_gone_is_told),
+        test(test_rewound_log_that_is_trimmed_is_reported),
         test(test_what_a_former_master_says_is_dropped),
         test(test_what_a_former_master_said_is_told_once),
         test(test_two_logs_and_none_can_be_read),

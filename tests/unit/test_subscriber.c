@@ -347,7 +347,7 @@ static void test_end_of_each_log_is_told_first(void **state)
     expect_log_ends("0:4096 1:0 2:4225 ");
 }
 
-static void test_log_that_is_none_is_asked_for_again(void **state)
+static void test_log_of_another_type_is_read_again(void **state)
 {
     (void)state;
     run("SET sluice:{0}:log x");
@@ -870,7 +870,7 @@ int main(void)
         redis_test(test_who_is_busy_rests),
         redis_test(test_bad_headers_are_counted_and_dropped),
         redis_test(test_end_of_each_log_is_told_first),
-        redis_test(test_log_that_is_none_is_asked_for_again),
+        redis_test(test_log_of_another_type_is_read_again),
         redis_test(test_who_cannot_take_the_end_of_the_log_is_told_again),
         redis_test(test_restarted_redis_is_heard_again_and_the_end_of_its_log_told),
         redis_test(test_killed_connection_comes_back),

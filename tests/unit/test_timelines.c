@@ -783,7 +783,7 @@ static void test_a_home_is_cut_to_its_size(void **state)
 }
 
 /* Data from before its shard was upgraded; also if the first operation is a removal. */
-static void test_a_home_of_before_becomes_a_list(void **state)
+static void test_a_home_of_an_older_version_becomes_a_list(void **state)
 {
     char room[65536], key[SL_KEY_SIZE];
     uint64_t first, second, third;
@@ -831,7 +831,7 @@ int main(void)
         HOME_TEST(test_authors_with_many_followers_are_merged_in_for_ever),
         HOME_TEST(test_a_timeline_ends_after_its_size_and_fills_up_from_below),
         HOME_TEST(test_a_home_is_cut_to_its_size),
-        HOME_TEST(test_a_home_of_before_becomes_a_list),
+        HOME_TEST(test_a_home_of_an_older_version_becomes_a_list),
         HOME_TEST(test_a_damaged_home_is_its_reader_s_misfortune_only),
         HOME_TEST(test_the_timeline_of_somebody_who_follows_very_many_is_read_in),
         HOME_TEST(test_answers_that_do_not_fit_are_refused),

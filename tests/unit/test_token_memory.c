@@ -45,7 +45,7 @@ static void test_a_token_is_known_between_its_beginning_and_its_end(void **state
     token_memory_free(memory);
 }
 
-static void test_who_was_not_asked_for_the_longest_goes(void **state)
+static void test_the_least_recently_used_is_replaced(void **state)
 {
     struct token_memory *memory = token_memory_new(4); /* one set */
 
@@ -94,7 +94,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_token_is_known_between_its_beginning_and_its_end),
-        cmocka_unit_test(test_who_was_not_asked_for_the_longest_goes),
+        cmocka_unit_test(test_the_least_recently_used_is_replaced),
         cmocka_unit_test(test_its_room_is_bounded_and_may_be_none),
     };
 

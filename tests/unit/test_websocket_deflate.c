@@ -243,7 +243,7 @@ static void test_a_bomb_is_stopped_at_the_bound(void **state)
     buffer_done(&message);
 }
 
-static void test_so_many_streams_and_no_more(void **state)
+static void test_the_number_of_deflate_streams_is_limited(void **state)
 {
     struct buffer message = BUFFER_INIT;
 
@@ -294,7 +294,7 @@ int main(void)
         cmocka_unit_test(test_nothing_is_kept_between_messages),
         cmocka_unit_test(test_what_is_not_a_message),
         cmocka_unit_test(test_a_bomb_is_stopped_at_the_bound),
-        cmocka_unit_test(test_so_many_streams_and_no_more),
+        cmocka_unit_test(test_the_number_of_deflate_streams_is_limited),
         cmocka_unit_test(test_out_of_memory_is_told),
     };
 
