@@ -452,18 +452,23 @@ def posts_and_deletions(redis, cli, count=400):
         cli.run("delete", "--user", event["post"]["user"]["login"], event["post"]["id"])
 
 
+def gateway_after_posts(servers, redis, cli, is_remembered):
+    """A gateway that has these posts in its ring, or one that must read them from the log."""
+    if not is_remembered:
+        posts_and_deletions(redis, cli)
+        return servers.gateway(redis)
+    gateway = servers.gateway(redis)
+    with gateway.stream(FIREHOSE) as stream:
+        posts_and_deletions(redis, cli)
+        stream.until(logged(redis)[-1]["id"])
+    return gateway
+
+
 @pytest.mark.parametrize("is_remembered", [True, False], ids=["ring", "log"])
 def test_last_is_the_newest_then_what_happens(servers, cli_for, is_remembered):
     redis = servers.redis()
     cli = cli_for(redis)
-    if is_remembered:
-        gateway = servers.gateway(redis)
-        with gateway.stream(FIREHOSE) as stream:
-            posts_and_deletions(redis, cli)
-            stream.until(logged(redis)[-1]["id"])
-    else:
-        posts_and_deletions(redis, cli)
-        gateway = servers.gateway(redis)
+    gateway = gateway_after_posts(servers, redis, cli, is_remembered)
     streams = {(query, last, transport): gateway.stream(f"/v1/stream/{query}last={last}", transport)
                for query in ("firehose?", "filter?track=w3&") for last in (1, 7, 300, 1000)
                for transport in TRANSPORTS}
@@ -519,14 +524,7 @@ def test_last_looks_at_ten_thousand_events_and_no_more(servers, cli_for):
 def test_last_on_a_stream_of_many_waits_for_its_filters(servers, cli_for, is_remembered):
     redis = servers.redis()
     cli = cli_for(redis)
-    if is_remembered:
-        gateway = servers.gateway(redis)
-        with gateway.stream(FIREHOSE) as stream:
-            posts_and_deletions(redis, cli)
-            stream.until(logged(redis)[-1]["id"])
-    else:
-        posts_and_deletions(redis, cli)
-        gateway = servers.gateway(redis)
+    gateway = gateway_after_posts(servers, redis, cli, is_remembered)
     with gateway.stream("/v1/stream?last=20", "websocket") as stream:
         for name, more in (("w1", True), ("w2", False)):
             stream.send(json.dumps({"op": "subscribe", "id": name, "filter": {"track": name},
