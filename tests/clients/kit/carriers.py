@@ -1,5 +1,5 @@
-"""How the steps of a script are said on a connection: over HTTP as Server-Sent Events, on a WebSocket, or on a WebSocket
-to `/v1/stream` on which the client opens its streams, or subscribes to filters."""
+"""How the steps of a script are sent on a connection: over HTTP as Server-Sent Events, on a WebSocket, or on a
+WebSocket to `/v1/stream` on which the client opens its streams, or subscribes to filters."""
 
 import base64
 import hashlib
@@ -11,7 +11,7 @@ from script import CLOSE, PING, PONG, TEXT, error_body, frame_bytes, message_byt
 
 CODES = {"draining": 1012, "token_expired": 4001, "token_revoked": 1008, "replaced": 4003, "ended": 4004, "quota": 4012,
          "too_slow": 4008, "bad_message": 1002, "busy": 1013, "internal": 1011, "complete": 1000}
-OF_FILTERS = {"path", "track"}  # what is no parameter of `/v1/stream`
+OF_FILTERS = {"path", "track"}  # these are not parameters of `/v1/stream`
 EXPIRES = "2026-11-21T03:02:03.000Z"
 
 
@@ -215,7 +215,7 @@ class OverConnection(OverWebSocket):
 
 
 class OverFilters(OverWebSocket):
-    """`asks`: what the visit must ask for. A situation that is not about filters has one, `tea`."""
+    """`asks`: what the visit must request. A situation that is not about filters has one, `tea`."""
 
     def __init__(self, connection, asked, asks):
         super().__init__(connection, asked)

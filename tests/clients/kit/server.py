@@ -47,9 +47,10 @@ class Renewals:
 
 
 class ScriptedServer:
-    """Plays the visits one after the other; who comes again behind the last one is told that it is complete. An upgrade
-    that gets no 101 gets the same once more by who asks over HTTP why: so a client that cannot see the status, and one
-    that can, have the same script. `transport`: what a WebSocket to `/v1/stream` is for, connection or filters."""
+    """Plays the visits one after the other; a client that comes again after the last one is told that the stream is
+    complete. If an upgrade gets no 101, a client that asks over HTTP for the reason gets the same answer again: so the
+    script is the same for clients that can see the status, and for those that cannot. `transport`: what a WebSocket to
+    `/v1/stream` is for, connection or filters."""
 
     def __init__(self, visits, transport):
         self._is_of_filters = transport == "filters"
@@ -130,7 +131,7 @@ class ScriptedServer:
             number = len(self.requests)
             now = self._visits.pop(0) if self._visits else visit(head(), *COMPLETE)
             asks = now.asks
-            if is_connection(asked):  # the rest is asked for on it
+            if is_connection(asked):  # the rest is requested on it
                 asks = {name: value for name, value in asks.items()
                         if (name not in OF_FILTERS if self._is_of_filters else name == "token")}
             self.faults += [f"visit {number}: {fault}" for fault in differences(asks, asked)]

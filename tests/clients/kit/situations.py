@@ -16,10 +16,10 @@ class Situation:
     parameters: dict = dataclasses.field(default_factory=lambda: {"track": "tea"})
     silence_s: float = 20.0
     max_tries: int | None = None
-    beside: tuple = ()            # the visits of another server, which is read, too; then the order does not matter
-    filters: dict | None = None   # by name, where the situation is about them
-    changes: tuple = ()           # of filters: (after so many messages, name, the new filter or None); each has an answer
-    others: tuple = ()            # parameters of more streams on the connection, as of `beside`; `ends` is of the first
+    beside: tuple = ()            # the visits of another server, read at the same time; then the order does not matter
+    filters: dict | None = None   # by name, if the situation is about them
+    changes: tuple = ()           # of filters: (after this many messages, name, the new filter or None); each is answered
+    others: tuple = ()            # parameters of further streams on the connection, or of `beside`; `ends` is that of the first
 
 
 GAP = {"type": "gap", "from": at(1), "to": at(5), "reason": "retention"}
@@ -180,7 +180,7 @@ assert len({situation.name for situation in SITUATIONS}) == len(SITUATIONS)
 
 
 def name_of(message):
-    """A message as `wants` has it, or the answer to a change."""
+    """The form of a message in `wants`, or the answer to a change."""
     if "answer" in message:
         return message["answer"]
     name = int(message["id"]) - FIRST if message["type"] == "post" else message["type"]

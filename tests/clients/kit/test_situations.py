@@ -1,6 +1,6 @@
-"""A client, as a program of its own, in each situation: SLUICE_KIT_RUNNER is the command that plays it,
-SLUICE_KIT_TRANSPORT what carries the stream: http, websocket, connection, a WebSocket on which it is opened, or filters, a
-WebSocket on which filters are subscribed to."""
+"""A client, in its own process, in each situation: SLUICE_KIT_RUNNER is the command that runs it, SLUICE_KIT_TRANSPORT
+what carries the stream: http, websocket, connection, a WebSocket on which it is opened, or filters, a WebSocket on
+which filters are subscribed to."""
 
 import json
 import os

@@ -29,7 +29,7 @@ def kinds_of_packages():
 
 
 def trust(certificate):
-    """The environment in which Python and Node trust it besides the system's authorities."""
+    """The environment in which Python and Node trust it in addition to the system's authorities."""
     return {"SSL_CERT_FILE": str(certificate.file), "NODE_EXTRA_CA_CERTS": str(certificate.file)} if certificate else {}
 
 
@@ -85,8 +85,8 @@ class PackageClient(Follower):
 
 
 def add_packages(storm):
-    """All of them follow the firehose, and one each of the other streams of events that a `sluice tail` can follow; filters by
-    name are those of `many`."""
+    """All of them follow the firehose, and one each the other streams of events that a `sluice tail` can follow;
+    filters by name are those of `many`."""
     of_streams = [package for package in kinds_of_packages() if package[2] != "filters"]
     of_filters = [package for package in kinds_of_packages() if package[2] == "filters"]
     turns = itertools.cycle(of_streams)

@@ -24,7 +24,7 @@ class Transport(Protocol):
     async def close(self) -> None: ...
 
     def given(self, session: Session, tokens: Tokens) -> AsyncGenerator[Given, None]:
-        """What one connection brings. Raises OSError, or what Session has for it."""
+        """Yields what one connection delivers. Raises OSError, or an error from Session."""
 
 
 def over_http(options: Options, context: ssl.SSLContext | None) -> Transport:
@@ -38,9 +38,9 @@ def over_websocket(options: Options, context: ssl.SSLContext | None) -> Transpor
 
 
 class Client(Streams[AsyncIterator[Message]]):
-    """`url`: of the server; of two or more, all are read and each event is given once. `token`: a JWT, or what gives a
-    new one, also by a coroutine, which is asked before it ends. `transport`: `http`, whose cursors are exact in every
-    situation, by httpx; or `websocket`, by websockets."""
+    """`url`: of the server; with two or more, all are read and each event is passed on once. `token`: a JWT, or a
+    function or coroutine function that returns a new one, called before the old one expires. `transport`: `http`, whose
+    cursors are always exact, with httpx; or `websocket`, with websockets."""
 
     def __init__(self, url: str | Sequence[str], token: Token, options: Options = Options(),
                  context: ssl.SSLContext | None = None, transport: Literal["http", "websocket"] = "http") -> None:
@@ -58,13 +58,13 @@ class Client(Streams[AsyncIterator[Message]]):
         await self.close()
 
     async def close(self) -> None:
-        """Ends all streams, also those that other tasks read: their iterators stop."""
+        """Ends all streams, even those that other tasks read: their iterators stop."""
         self._closing.set()
         for transport in self._transports.values():
             await transport.close()
 
     def _over(self, name: str) -> Transport:
-        """Made, and its package imported, when it is needed."""
+        """Created, and its package imported, when it is needed."""
         if name not in self._transports:
             make = {"http": over_http, "websocket": over_websocket}[name]
             self._transports[name] = make(self._options, self._context)
@@ -74,7 +74,7 @@ class Client(Streams[AsyncIterator[Message]]):
 
     def filters(self, filters: Mapping[str, Filter], *, store: CursorStore | None = None, name: str | None = None,
                 **parameters: Any) -> FilterStream:
-        """What matches any of these filters, by names of your choice. Comes on a WebSocket, and needs websockets."""
+        """What matches any of these filters, which you name. Uses a WebSocket, and needs websockets."""
         servers = [Filters(filters) for _ in self._urls]
         return FilterStream(self._all_given(self._sessions("filters", parameters, store, name, servers)), servers)
 
@@ -114,7 +114,7 @@ class Client(Streams[AsyncIterator[Message]]):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._closing.wait(), session.retry(why))
 
-    # --- from more than one server ---
+    # --- several servers ---
 
     async def _merge(self, sessions: list[Session]) -> AsyncGenerator[tuple[Session, Given], None]:
         all_given: asyncio.Queue[tuple[Session, Given | Exception | None]] = asyncio.Queue(QUEUE_SIZE)

@@ -1,4 +1,4 @@
-"""A stream of what any of its filters matches, for asyncio."""
+"""A stream of what matches any of its filters, for asyncio."""
 
 import asyncio
 from collections import deque
@@ -14,15 +14,15 @@ OfSession = tuple[Session, Given]
 
 
 class FilterStream:
-    """What any of its filters matches; `matching_rules` of an event says which ones. They may be changed while it is read:
-    each change takes effect between two events. Who waits for an answer reads on until it comes, so this may be done
+    """What matches any of its filters; `matching_rules` of an event says which ones. They may be changed while it is
+    read: each change takes effect between two events. Waiting for an answer also reads the stream, so it may be done
     within the loop, too."""
 
     def __init__(self, given: AsyncGenerator[OfSession, None], servers: list[Filters]) -> None:
         self._given, self._servers = given, servers
         self._next: asyncio.Task[OfSession] | None = None
         self._unread: deque[OfSession] = deque()
-        self._taken: OfSession | None = None  # and not committed until the next one is asked for
+        self._taken: OfSession | None = None  # committed when the next one is requested
         self._end: BaseException | None = None
 
     async def __aenter__(self) -> "FilterStream":
@@ -56,8 +56,8 @@ class FilterStream:
                 return given.message
 
     async def subscribe(self, name: str, **wanted: Any) -> list[FilterWarning]:
-        """Adds a filter, or replaces the one of this name; no event is missed, none comes twice. Returns when the server
-        has taken it; raises Refused, and then nothing has changed."""
+        """Adds a filter, or replaces the one with this name; no event is missed, and none comes twice. Returns when the
+        server has accepted it; if it raises Refused, nothing has changed."""
         return await self._change(name, wanted)
 
     async def unsubscribe(self, name: str) -> None:
@@ -65,20 +65,20 @@ class FilterStream:
 
     async def _change(self, name: str, wanted: Filter | None) -> list[FilterWarning]:
         answers = {asyncio.wrap_future(server.change(name, wanted)) for server in self._servers}
-        while True:  # what the first of the servers answers: another one may be away
+        while True:  # the first server that answers counts: another one may be unavailable
             for answer in answers:
                 if answer.done():
                     return answer.result()
             await self._read(answers)
 
     async def _read(self, answers: Any = frozenset()) -> None:
-        """Until there is more, or one of `answers`. Whoever is cancelled meanwhile has taken nothing."""
+        """Reads until there is a message, or one of `answers`. If it is cancelled meanwhile, nothing is lost."""
         if self._next is None and not self._end:
             self._next = asyncio.ensure_future(anext(self._given))
         reading = self._next
         await asyncio.wait({*answers, *([reading] if reading else [])}, return_when=asyncio.FIRST_COMPLETED)
         if reading is None or reading is not self._next or not reading.done():
-            return  # somebody else has taken it
+            return  # another task has taken it
         self._next = None
         try:
             self._unread.append(reading.result())

@@ -21,7 +21,7 @@ class OverHttp:
         await self._http.aclose()
 
     async def given(self, session: Session, tokens: Tokens) -> AsyncGenerator[Given, None]:
-        """What one connection brings."""
+        """Yields what one connection delivers."""
         token = await tokens.fresh()
         try:
             async with self._http.stream("GET", session.origin + session.target(), headers=session.headers(token)) as response:
@@ -38,10 +38,11 @@ class OverHttp:
             raise Interrupted(repr(error)) from error
 
     async def _renewed(self, session: Session, connection_id: str | None, tokens: Tokens, used: str) -> str:
-        """The token that the connection has from now on. Raises Interrupted when it is to be made anew with it."""
+        """Returns the token that the connection has from now on. Raises Interrupted if it must be opened again with it.
+        """
         token = await tokens.next(used)
         if token is None:
-            return used  # until it ends
+            return used  # until it expires
         answer = await self._http.put(session.origin + session.renewal_target(connection_id), headers=session.headers(token))
         if answer.status_code != 200:
             raise Interrupted(f"{answer.status_code}: the new token was refused", 0)

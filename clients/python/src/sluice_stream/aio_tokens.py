@@ -1,4 +1,4 @@
-"""The token of a client for asyncio: one text, or what gives a new one."""
+"""The token of a client for asyncio: a text, or a function that returns a new one."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -26,7 +26,7 @@ class Tokens:
             return self._held
 
     async def next(self, used: str) -> str | None:
-        """Another one in place of `used`; None: there is no other, and the connection ends with it."""
+        """Returns a token to replace `used`; None: there is no other, and the connection ends with it."""
         if isinstance(self._source, str):
             return None
         async with self._asking:

@@ -15,7 +15,8 @@ MAX_UNREAD = 1 << 20
 
 
 class Wire(asyncio.Protocol):
-    """The bytes of a connection. Those that came before it was reset are read first, which asyncio.StreamReader drops."""
+    """The bytes of a connection. Those that arrived before a reset are read first; asyncio.StreamReader would drop
+    them."""
 
     def __init__(self) -> None:
         self._unread = bytearray()
@@ -37,7 +38,7 @@ class Wire(asyncio.Protocol):
         self._changed.set()
 
     async def read(self) -> bytes:
-        """Nothing: it is over."""
+        """Returns empty bytes at the end."""
         while not self._unread and not self._is_over:
             self._changed.clear()
             await self._changed.wait()
@@ -57,7 +58,7 @@ class OverWebSocket:
             wire.transport.close()
 
     async def given(self, session: Session, tokens: Tokens) -> AsyncGenerator[Given, None]:
-        """What one connection brings."""
+        """Yields what one connection delivers."""
         token = await tokens.fresh()
         wire = await self._connect(session)
         websocket = WebSocket(session, token)

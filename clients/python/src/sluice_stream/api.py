@@ -1,4 +1,4 @@
-"""The streams by their names: the same for both kinds of client, which say in `_open` how they are read."""
+"""The streams by name: the same for both kinds of client, whose `_open` defines how they are read."""
 
 from collections.abc import Sequence
 from itertools import zip_longest
@@ -11,15 +11,16 @@ Opened = TypeVar("Opened")
 
 
 class Streams(Generic[Opened]):
-    """Parameters are the server's (docs/streaming-api.md); lists are joined by commas; `lang_` may be written for a
-    name that Python has taken. `store` keeps the cursor, under `name` (else under the stream's path and parameters)."""
+    """Parameters are the server's (docs/streaming-api.md); lists are joined with commas; a name that is reserved in
+    Python may be written with an underscore, such as `lang_`. `store` stores the cursor, under `name` (by default under
+    the stream's path and parameters)."""
 
     _urls: list[str]
     _options: Options
 
     def _sessions(self, stream: str, parameters: dict[str, Any], store: CursorStore | None, name: str | None,
                   filters: Sequence[Answers] = ()) -> list[Session]:
-        """One for each server, with a cursor of its own."""
+        """Returns one session for each server, each with its own cursor."""
         return [Session(url, stream, parameters, store, f"{name or stream}@{url}" if len(self._urls) > 1 else name,
                         self._options, each) for url, each in zip_longest(self._urls, filters)]
 
@@ -35,19 +36,19 @@ class Streams(Generic[Opened]):
         return self._open("sample", parameters, store, name)
 
     def firehose(self, *, store: CursorStore | None = None, name: str | None = None, **parameters: Any) -> Opened:
-        """All that is public."""
+        """Everything that is public."""
         return self._open("firehose", parameters, store, name)
 
     def home(self, *, store: CursorStore | None = None, name: str | None = None, **parameters: Any) -> Opened:
-        """What the user of the token follows."""
+        """The posts of the users that the token's user follows."""
         return self._open("home", parameters, store, name)
 
     def counts(self, *, store: CursorStore | None = None, name: str | None = None, **parameters: Any) -> Opened:
-        """How many there are of each bucket=."""
+        """The number of events in each bucket=."""
         return self._open("counts", parameters, store, name)
 
     def trends(self, *, store: CursorStore | None = None, name: str | None = None, **parameters: Any) -> Opened:
-        """What rises."""
+        """Rising terms."""
         return self._open("trends", parameters, store, name)
 
 

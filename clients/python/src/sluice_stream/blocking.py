@@ -24,8 +24,8 @@ QUEUE_SIZE = 1000
 
 
 class Client(Streams[Iterator[Message]]):
-    """`url`: of the server; of two or more, all are read and each event is given once. `token`: a JWT, or what gives a
-    new one, which is asked before it ends. One client may be used by many threads."""
+    """`url`: of the server; with two or more, all are read and each event is passed on once. `token`: a JWT, or a
+    function that returns a new one, called before the old one expires. One client may be used by many threads."""
 
     def __init__(self, url: str | Sequence[str], token: Token, options: Options = Options(),
                  context: ssl.SSLContext | None = None) -> None:
@@ -42,7 +42,7 @@ class Client(Streams[Iterator[Message]]):
         self.close()
 
     def close(self) -> None:
-        """Ends all streams, also those that other threads read: their iterators stop."""
+        """Ends all streams, even those that other threads read: their iterators stop."""
         for reader in list(self._readers):
             reader.stop()
 
@@ -63,9 +63,10 @@ class Client(Streams[Iterator[Message]]):
         self._held = None
 
     def renewed(self, session: Session, connection_id: str | None, used: str) -> str:
-        """The token that the connection has from now on. Raises Interrupted when it is to be made anew with it."""
+        """Returns the token that the connection has from now on. Raises Interrupted if it must be opened again with it.
+        """
         if isinstance(self._token, str):
-            return used  # until it ends
+            return used  # until it expires
         with self._renewing:
             if self._held == used:
                 self._held = None
@@ -127,7 +128,7 @@ class Client(Streams[Iterator[Message]]):
 
 
 class _Reader:
-    """One session, connection after connection."""
+    """Reads one session, connection after connection."""
 
     def __init__(self, client: Client, session: Session) -> None:
         self._client, self.session = client, session
@@ -142,7 +143,7 @@ class _Reader:
     def stop(self) -> None:
         self._stopped.set()
         if self._all_given is not None:
-            with contextlib.suppress(queue.Full):  # then it has something to wake up for
+            with contextlib.suppress(queue.Full):  # if it is full, the reader wakes up anyway
                 self._all_given.put_nowait((self.session, None))
         connection = self._connection
         if connection is not None and connection.sock is not None:

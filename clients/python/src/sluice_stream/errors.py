@@ -1,4 +1,4 @@
-"""What a stream ends with."""
+"""The errors with which a stream ends."""
 
 
 class SluiceError(Exception):
@@ -6,8 +6,9 @@ class SluiceError(Exception):
 
 
 class Refused(SluiceError):
-    """The server does not give this stream, or take this filter: asking again unchanged would not help. `status` is that
-    of HTTP, and 0 on a connection that is open; `param` says what is wrong, and `at` where in it, counted from 0."""
+    """The server refuses this stream, or this filter: repeating the request unchanged would not help. `status` is the
+    HTTP status, or 0 on an open connection; `param` names what is wrong, and `at` is the position in it, counted from
+    0."""
 
     def __init__(self, status: int, code: str, message: str, param: str | None = None, at: int | None = None) -> None:
         super().__init__(f"{status or 'refused,'} {code}: {message}")
@@ -15,8 +16,8 @@ class Refused(SluiceError):
 
 
 class Disconnected(SluiceError):
-    """The server has ended the stream, and it is not to be opened again by itself: `token_revoked`, `replaced`,
-    `ended`, ... `cursor` is where it was."""
+    """The server has ended the stream, and it must not be reopened automatically: `token_revoked`, `replaced`, `ended`,
+    ... `cursor` is its position."""
 
     def __init__(self, code: str, reason: str, cursor: str | None) -> None:
         super().__init__(f"{code}: {reason}")
@@ -24,4 +25,4 @@ class Disconnected(SluiceError):
 
 
 class TooManyTries(SluiceError):
-    """`max_tries` connections in a row brought nothing; the last reason is its `__cause__`."""
+    """`max_tries` connections in a row delivered nothing; the last error is its `__cause__`."""

@@ -1,4 +1,4 @@
-"""Filters by name on one connection (docs/streaming-api.md, "Many filters over one connection"): what one server is asked
+"""Named filters on one connection (docs/streaming-api.md, "Many filters over one connection"): what a server was asked
 for, and what it has answered. No I/O."""
 
 import dataclasses
@@ -20,15 +20,15 @@ Answer = Future[list[FilterWarning]]
 class Change:
     op: str
     name: str
-    before: Filter | None  # the filter that had this name
+    before: Filter | None  # the filter that had this name before
     answer: Answer
-    is_opening: bool = False  # it is among those that a connection begins with
+    is_opening: bool = False  # one of those with which a connection begins
 
 
 class Filters:
     def __init__(self, filters: Mapping[str, Filter]) -> None:
         self._wanted = dict(filters)
-        self._changes: list[Change] = []  # without an answer until now
+        self._changes: list[Change] = []  # not answered yet
         self._send: Send | None = None
         self._over: BaseException | None = None  # why there are no more answers
 
@@ -40,13 +40,13 @@ class Filters:
             return answer
         op, before = "unsubscribe" if wanted is None else "subscribe", self._wanted.pop(name, None)
         if wanted is not None:
-            self._wanted[name] = wanted  # behind all others
+            self._wanted[name] = wanted  # after all others
         self._changes.append(Change(op, name, before, answer))
         self._say(op, name)
         return answer
 
     def opened(self, send: Send) -> None:
-        """A connection is open: it begins with all of them, and with what was missed only behind the last."""
+        """A connection is open: sends all filters, and requests missed events only with the last."""
         self._send = send
         last = {change.name: change for change in self._changes}
         for change in self._changes:
@@ -67,7 +67,7 @@ class Filters:
         self._changes = []
 
     def answered(self, message: dict[str, Any]) -> bool:
-        """Whether the message is an answer. Raises what ends the connection, or the stream."""
+        """Whether the message is an answer. Raises an error that ends the connection, or the stream."""
         op, name, error = str(message["op"]), message.get("id"), message.get("error")
         if not op.startswith(("subscribe", "unsubscribe")):
             return False
@@ -82,13 +82,13 @@ class Filters:
             return True
         why = Refused(0, str(error.get("code")), str(error.get("message")), error.get("param"), error.get("at"))
         if change is None:
-            raise why  # there is nobody else to tell
+            raise why  # there is no caller to tell
         self._wanted.pop(change.name, None)
         if change.before is not None:
             self._wanted[change.name] = change.before
         change.answer.set_exception(why)
         if change.is_opening:
-            raise Interrupted(why.code, 0)  # the one before is wanted still, and `more` was promised
+            raise Interrupted(why.code, 0)  # the previous one is still wanted, and `more` was promised
         return True
 
     def _say(self, op: str, name: str, more: bool = False) -> None:

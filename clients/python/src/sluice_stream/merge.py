@@ -1,4 +1,4 @@
-"""The same events from more than one server, each once."""
+"""The same events from several servers, each once."""
 
 from collections import OrderedDict
 from typing import Any
@@ -10,7 +10,7 @@ REMEMBERED = 100_000
 
 
 class Seen:
-    """The ids of the last messages. What has none (a gap, a warning) is each server's own."""
+    """The ids of the last messages. Messages without an id (a gap, a warning) belong to one server."""
 
     def __init__(self, remembered: int = REMEMBERED) -> None:
         self._ids: OrderedDict[tuple[Any, ...], None] = OrderedDict()
@@ -30,7 +30,7 @@ class Seen:
 
 
 class Merge:
-    """What is given of several sessions. One that ends is done without; the end of the last one is the end of all."""
+    """Merges several sessions. When one ends, the others continue; the end of the last one is the end."""
 
     def __init__(self, count: int) -> None:
         self._seen, self._left = Seen(), count
@@ -38,13 +38,13 @@ class Merge:
 
     @property
     def is_over(self) -> bool:
-        """Raises what a session has ended with."""
+        """Raises the error with which a session has ended."""
         if self._left == 0 and self._last is not None:
             raise self._last
         return self._left == 0
 
     def take(self, one: Given | BaseException | None) -> Message | None:
-        """One thing that a session gave; None is its end. The message, if it is new."""
+        """Takes one item from a session; None is its end. Returns the message if it is new."""
         if isinstance(one, Given):
             return one.message if one.message is not None and self._seen.is_new(one.message) else None
         self._left -= 1

@@ -1,4 +1,4 @@
-"""What a stream brings: JSON objects, as docs/events.md and docs/streaming-api.md have them."""
+"""The messages of a stream: JSON objects as in docs/events.md and docs/streaming-api.md."""
 
 from typing import Any, Literal, NotRequired, TypedDict
 
@@ -33,13 +33,13 @@ class Post(TypedDict):
 
 
 class MatchingRule(TypedDict):
-    """A filter that an event matches, by its name."""
+    """A filter that an event matches, by name."""
     id: str
     tag: NotRequired[str]
 
 
 class PostEvent(TypedDict):
-    """Somebody posted, or a post was deleted: then `post` has ids only."""
+    """A new post, or a deleted one: then `post` has only ids."""
     type: Literal["post", "delete"]
     id: str
     at: NotRequired[str]
@@ -59,7 +59,7 @@ class FollowEvent(TypedDict):
 
 
 class UserEvent(TypedDict):
-    """A user is new (`created`), or has changed (`updated`): then `members` says what."""
+    """A user was created, or changed (`updated`): then `members` says what."""
     type: Literal["user"]
     id: str
     at: NotRequired[str]
@@ -72,7 +72,7 @@ class UserEvent(TypedDict):
 
 
 class Gap(TypedDict):
-    """Events behind `from`, up to and including `to`, that nobody can give any more."""
+    """Events after `from`, up to and including `to`, that are no longer available."""
     type: Literal["gap"]
     to: str
     reason: str
@@ -86,7 +86,7 @@ class Warning(TypedDict):
 
 
 class Counts(TypedDict):
-    """How many there are in a bucket; with `partial` it is still open."""
+    """The number of events in a bucket; with `partial` it is the current one."""
     type: Literal["counts"]
     start: str
     end: str
@@ -109,14 +109,14 @@ class Trends(TypedDict):
 
 
 class Skipped(TypedDict):
-    """With `max_rate`: so many posts of a window were left out."""
+    """With `max_rate`: this many posts of a window were left out."""
     type: Literal["skipped"]
     id: str
     events: int
 
 
 class FilterWarning(TypedDict):
-    """A way in which a filter may not be what was meant."""
+    """The filter may not be what was meant."""
     code: str
     message: str
     param: NotRequired[str]

@@ -1,9 +1,9 @@
-"""A stream without its connections: what to ask for, what the answer says, when to come back. No I/O.
+"""A stream without its connections: what to request, what the answer means, when to reconnect. No I/O.
 
-The order of things: target() and headers() make a request; refused() or opened() and then feed() say what came of
-it; commit() that a message has been taken; retry() when to connect again. Server-Sent Events carry an exact cursor
-with everything (also while a shard is behind), so they are what is asked for on HTTP. On a WebSocket (begun(),
-feed_message(), closed()) the cursor is the greatest id that came, or what the server says by `cursor`."""
+The order of calls: target() and headers() make a request; refused(), or opened() and then feed(), handle the answer;
+commit() says that a message has been handled; retry() when to reconnect. Server-Sent Events carry an exact cursor with
+everything (also while a shard is behind), so they are requested over HTTP. On a WebSocket (begun(), feed_message(),
+closed()) the cursor is the greatest id that arrived, or what the server sends as `cursor`."""
 
 import base64
 import dataclasses
@@ -20,18 +20,18 @@ from .store import CursorStore, MemoryStore
 
 PATHS = {"filter": "/v1/stream/filter", "sample": "/v1/stream/sample", "firehose": "/v1/stream/firehose",
          "home": "/v1/stream/home", "counts": "/v1/stream/counts", "trends": "/v1/stream/trends", "filters": "/v1/stream"}
-SILENCE_S = 70.0  # the server says something each 20 s unless it is set up otherwise
+SILENCE_S = 70.0  # by default the server sends something every 20 s
 RENEW_BEFORE_S = 60.0
 FIRST_WAIT_S, MAX_WAIT_S = 0.5, 60.0
 FINAL = {"token_revoked", "replaced", "ended", "bad_message"}
 MAX_LINE = 16 << 20
-FIRST_ID = 10_000_000_000_000  # from here on numbers are ids of the log
+FIRST_ID = 10_000_000_000_000  # numbers from here on are ids of the log
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """`max_tries`: so many connections in a row may bring nothing; None: any number. `wait_scale` stretches or
-    shrinks what is waited between them."""
+    """`max_tries`: this many connections in a row may deliver nothing; None: any number. `wait_scale` multiplies the
+    pauses between them."""
     max_tries: int | None = None
     silence_s: float = SILENCE_S
     wait_scale: float = 1.0
@@ -39,15 +39,15 @@ class Options:
 
 @dataclasses.dataclass(frozen=True)
 class Given:
-    """A message, and where the stream is behind it; or that alone. `expires`: the token of this connection ends soon,
-    and another may take its place."""
+    """A message, and the position of the stream after it; or only the position. `expires`: the token of this connection
+    expires soon, and another one may replace it."""
     message: Message | None
     cursor: str | None
     expires: bool = False
 
 
 class Interrupted(Exception):
-    """The connection is over, and another one is to be made. `wait_ms`: the server says when."""
+    """The connection is over, and another one must be opened. `wait_ms`: requested by the server."""
 
     def __init__(self, why: str, wait_ms: int | None = None, needs_token: bool = False) -> None:
         super().__init__(why)
@@ -59,7 +59,7 @@ class Complete(Exception):
 
 
 def parameters_of(parameters: Mapping[str, Any]) -> dict[str, str]:
-    """Python's values as the server reads them: lists joined by commas, booleans in lower case."""
+    """Converts Python values for the server: lists joined with commas, booleans in lower case."""
     texts = {}
     for name, value in parameters.items():
         if value is None:
@@ -73,7 +73,7 @@ def parameters_of(parameters: Mapping[str, Any]) -> dict[str, str]:
 
 
 def token_ends(token: str) -> float | None:
-    """`exp` of a JWT, in Unix time; None: it is not to be seen."""
+    """`exp` of a JWT, in Unix time; None: unknown."""
     try:
         part = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
@@ -97,7 +97,7 @@ def parse(text: str) -> dict[str, Any]:
 
 
 class Blocks:
-    """Bytes of Server-Sent Events -> blocks (event, data, id). What is cut off at the end is none."""
+    """Bytes of Server-Sent Events -> blocks (event, data, id). An incomplete block at the end is dropped."""
 
     def __init__(self) -> None:
         self._buffer = b""
@@ -131,7 +131,7 @@ class Blocks:
 
 
 class Answers(Protocol):
-    """What reads the answers to operations on a WebSocket: filters.Filters."""
+    """Reads the answers to operations on a WebSocket: filters.Filters."""
 
     def answered(self, message: dict[str, Any]) -> bool: ...
 
@@ -153,14 +153,14 @@ class Session:
         self.name = name or self._path + "?" + urlencode(sorted(self._parameters.items()))
         self.cursor = self._store.load(self.name)
         self.options, self.filters = options, filters
-        self._came = False  # something on this connection
+        self._came = False  # something was received on this connection
         self._tries = 0
         self._blocks = Blocks()
 
     # --- a request ---
 
     def target(self, **more: str) -> str:
-        """`more`: parameters besides those of the user."""
+        """`more`: parameters in addition to those of the user."""
         parameters = {**self._parameters, **more}
         if self.cursor is not None:
             parameters["since"] = self.cursor
@@ -176,7 +176,7 @@ class Session:
         return {"Authorization": f"Bearer {token}", "Accept": "text/event-stream", "Accept-Encoding": "identity"}
 
     def renewal_target(self, connection_id: str | None) -> str:
-        """Where the connection is given another token, by a PUT that carries it."""
+        """The path to which a PUT sends another token for the connection."""
         if not connection_id:
             raise Interrupted("a connection without an id", 0)
         return urlsplit(self.base).path + f"/v1/connections/{connection_id}/token"
@@ -184,13 +184,13 @@ class Session:
     # --- its answer ---
 
     def refused(self, status: int, headers: Mapping[str, str], body: bytes) -> Exception:
-        """What it means: to be raised, or given to retry()."""
+        """Returns the error, to be raised, or passed to retry()."""
         if status == 204:
             return Complete()
         try:
             error = json.loads(body)["error"]
             code, message, param, at = str(error["code"]), str(error["message"]), error.get("param"), error.get("at")
-        except (ValueError, KeyError, TypeError):  # of a proxy
+        except (ValueError, KeyError, TypeError):  # from a proxy
             code, message, param, at = "unknown", body[:200].decode(errors="replace"), None, None
         if status == 401 and code in ("token_expired", "no_token"):
             return Interrupted(f"{status} {code}", None, needs_token=True)
@@ -209,7 +209,8 @@ class Session:
             raise Interrupted(f"an answer of {content_type or 'no type'}: something else than sluiced gave it")
 
     def feed(self, piece: bytes) -> Iterator[Given]:
-        """The messages in the next piece of the body. Raises Interrupted, Complete, or what ends the stream."""
+        """Yields the messages in the next piece of the body. Raises Interrupted, Complete, or an error that ends the
+        stream."""
         for _, data, cursor in self._blocks.feed(piece):
             self._came = True
             if data is None:
@@ -218,7 +219,7 @@ class Session:
                 yield from self._message(parse(data), cursor)
 
     def feed_message(self, text: str) -> Iterator[Given]:
-        """One message of a WebSocket. Raises as feed()."""
+        """One message of a WebSocket. Raises like feed()."""
         self._came = True
         message = parse(text)
         if "op" not in message:
@@ -229,7 +230,8 @@ class Session:
             raise Interrupted(f"the new token was refused: {message['error'].get('code')}", 0)
 
     def closed(self, code: int | None, why: Exception | None) -> Exception:
-        """What a WebSocket means that is closed without a `disconnect`. A code that is not sluiced's own may be a proxy's."""
+        """Returns the error for a WebSocket that was closed without a `disconnect`. A code that is not sluiced's own
+        may be a proxy's."""
         if code == 4001:
             return Interrupted("token_expired", 0, needs_token=True)
         final = {4003: "replaced", 4004: "ended"}.get(code or 0)
@@ -240,7 +242,7 @@ class Session:
         return Given(message, cursor)
 
     def _cursor_of(self, message: dict[str, Any]) -> str | None:
-        """Where the stream is behind a message that came without a cursor beside it."""
+        """Returns the position after a message without a separate cursor."""
         if message.get("type") == "cursor" or isinstance(message.get("cursor"), str):
             return str(message.get("cursor") or message.get("id"))
         place = message.get("to") if message.get("type") == "gap" and "shard" not in message else message.get("id")
@@ -275,14 +277,14 @@ class Session:
         return Interrupted(code, wait if isinstance(wait, int) else None)
 
     def commit(self, cursor: str | None) -> None:
-        """Everything up to there has been taken."""
+        """Everything up to there has been handled."""
         if cursor is not None:
             self._store.save(self.name, cursor)
 
     # --- another connection ---
 
     def retry(self, why: BaseException) -> float:
-        """So many seconds are to be waited. Raises what ends the stream."""
+        """Returns how many seconds to wait. Raises an error that ends the stream."""
         if isinstance(why, SluiceError | Complete):
             raise why
         if self._came:

@@ -1,4 +1,4 @@
-"""Where a stream is: kept by you, so that a program that starts again goes on where it was."""
+"""The position of a stream, stored by you, so that a program that is restarted continues where it was."""
 
 import os
 import pathlib
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class CursorStore(Protocol):
-    """`key` names the stream. `save` is called when what came before the cursor has been taken."""
+    """`key` names the stream. `save` is called when everything before the cursor has been handled."""
 
     def load(self, key: str) -> str | None: ...
 
@@ -14,7 +14,7 @@ class CursorStore(Protocol):
 
 
 class MemoryStore:
-    """As long as the program runs."""
+    """Lasts as long as the program runs."""
 
     def __init__(self) -> None:
         self._cursors: dict[str, str] = {}
@@ -27,7 +27,7 @@ class MemoryStore:
 
 
 class FileStore:
-    """One small file a stream in `folder`, replaced as a whole."""
+    """One small file per stream in `folder`, replaced atomically."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = pathlib.Path(folder)

@@ -1,7 +1,7 @@
 """A WebSocket without its connection: bytes in; messages, and bytes for the server, out. Needs websockets.
 
-Of that package it uses the protocol alone, which does no I/O either. It has had the same shape since 10.4, and
-reads the body of a refusal, which says why."""
+It uses only the protocol of that package, which does no I/O either. Its interface has been the same since 10.4, and it
+reads the body of a refusal, which has the reason."""
 
 import json
 from collections.abc import Iterator
@@ -26,14 +26,14 @@ class WebSocket:
         request = self._protocol.connect()
         request.headers["Authorization"] = f"Bearer {token}"
         self._protocol.send_request(request)
-        self._parts: list[bytes] = []  # of a message that has begun
+        self._parts: list[bytes] = []  # of an incomplete message
 
     @property
     def is_open(self) -> bool:
         return str(self._protocol.state.name) == "OPEN"
 
     def to_send(self) -> bytes:
-        """For the server; to be asked after each other call."""
+        """Bytes for the server; to be called after each other call."""
         return b"".join(self._protocol.data_to_send())
 
     def send(self, operation: object) -> None:
@@ -45,11 +45,12 @@ class WebSocket:
             self._protocol.send_close(1000)
 
     def receive(self, piece: bytes) -> Iterator[str]:
-        """The messages in the next piece; an empty one is the end. Raises what the connection, or the stream, ends with."""
+        """Yields the messages in the next piece; an empty piece is the end. Raises an error that ends the connection,
+        or the stream."""
         protocol = self._protocol
         try:
             protocol.receive_data(piece) if piece else protocol.receive_eof()
-        except Exception as error:  # of an answer that is no HTTP
+        except Exception as error:  # for an answer that is not HTTP
             raise Interrupted(f"the upgrade failed: {error!r}") from error
         for event in protocol.events_received():
             if isinstance(event, Frame) and (text := self._text(event)) is not None:
