@@ -4,16 +4,15 @@
  *     counting [-c CLIENTS] [-e EVENTS] [-r EVENTS_A_SECOND] [-b BUCKET_MS] [-o ROUNDS] [-w ROW]
  *              [-t 1]
  *
- * EVENTS are decoded, and then pass through delivery in their own process, without Redis or
- * sockets, two in a turn of the loop: with nobody there, which is hearing them; with CLIENTS
- * filters, each another, that lead to lanes where nobody counts yet, which is matching alone; with
- * as many clients that count in buckets of BUCKET_MS (10000); with as many that are sent the
- * events; and with as many that count what is in a language, each without another word, so that
- * each event is counted by nearly all of them. A filter is a word of 2 * CLIENTS, of which each
- * post has two. Rows: CPU time of an event, and bytes that a client is sent. The best of ROUNDS
- * (3), since others may use the machine. -w 1 is the first row alone, -w 2 the second, for
- * callgrind. -t 1 also tells of the longest turn of the loop (turns.h), and reads the clock twice
- * in each.
+ * EVENTS are decoded, then pass through delivery in one process, without Redis or sockets, two per
+ * turn of the loop: without clients; with CLIENTS different filters that lead to lanes where nobody
+ * counts yet, which is matching alone; with as many clients that count in buckets of BUCKET_MS
+ * (10000); with as many that are sent the events; and with as many that count what is in a
+ * language, each excluding another word, so that each event is counted by nearly all of them. A
+ * filter is a word of 2 * CLIENTS, of which each post has two. Rows: CPU time per event, and bytes
+ * sent to a client. The best of ROUNDS (3), because other programs may use the machine. -w 1 is the
+ * first row alone, -w 2 the second, for callgrind. -t 1 also prints the longest turn of the loop
+ * (turns.h), for which the clock is read twice per turn.
  *
  *     counting -c 1 -r 100 -b 1000
  *
@@ -214,8 +213,8 @@ int main(int argc, char **argv)
                 best[who] = row;
         }
     }
-    printf("| events are | us of CPU an event | beside matching alone | bytes a client | of those "
-           "of the events | us of the longest turn |\n|---|---|---|---|---|---|\n");
+    printf("| events are | us of CPU an event | compared with matching alone | bytes a client | "
+           "share of the events | us of the longest turn |\n|---|---|---|---|---|---|\n");
     for (enum who who = NOBODY; who < WHO_COUNT; turns_end(&turns[who++])) {
         const struct row *row = &best[who];
 
