@@ -132,10 +132,14 @@ await servers.start();
 try {
   await servers.sluice('user', 'add', 'ada');
   const { WebSocket } = load('ws');
+  class LostWebSocket extends WebSocket { // as behind a proxy that lets none through
+    constructor(url, protocols) { super(url.replace('/v1/stream', '/lost'), protocols); }
+  }
   const tests = [
     () => goesOnThroughARestart((url, options) => new Client(url, options)),
     () => goesOnThroughARestart((url, options) => new Client(url, { ...options, transport: WebSocket })),
     () => goesOnThroughARestart((url, options) => new Connection(url, { ...options, transport: WebSocket })),
+    () => goesOnThroughARestart((url, options) => new Connection(url, { ...options, transport: LostWebSocket })),
     finalReasonsAreThrown,
     aQuietConnectionIsAlive,
     tabsShareAConnection,

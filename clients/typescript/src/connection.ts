@@ -1,5 +1,6 @@
 // Many streams on one WebSocket, each with a cursor of its own: docs/streaming-api.md, "Streams on one connection".
-import { SILENCE_MS, Silence, whyNoWebSocket, type WebSocketClass } from './transports.js';
+// Where no WebSocket can be opened, each stream is a response over HTTP.
+import { SILENCE_MS, Silence, byFetch, isWithoutWebSocket, whyNoWebSocket, type WebSocketClass } from './transports.js';
 import { Complete, Interrupted, PASSING, Refused, reasonOf, type Reason } from './errors.js';
 import type { Message } from './messages.js';
 import { Session, parse, type Given, type Options, type Parameters, type StreamName } from './session.js';
@@ -16,16 +17,17 @@ export type State =
 export interface ConnectionOptions extends Options {
   /** As that of a Client. */
   token: Token;
-  /** Default: the global WebSocket. */
+  /** Default: the global WebSocket. If none can be opened, `fetch` carries each stream by itself. */
   transport?: WebSocketClass;
   /** Called on each change. If given, streams survive the final end of the connection and resume after reconnect();
    * otherwise they throw its error. */
   onState?: (state: State) => void;
 }
 
-interface Channel { session: Session; queue: Queue<Given> }
+interface Channel { session: Session; queue: Queue<Given>; response?: AbortController }
 
 const MAX_STREAMS = 16, LINGER_MS = 500, AGAIN_MS = 500;
+const MAX_RESPONSES = 5; // over HTTP/1.1 a browser has six connections to a server, and a page needs one
 
 /** The same for everybody who asks the same, so that the server does the work once. */
 function nameOf(path: string): string {
@@ -41,6 +43,8 @@ export class Connection extends Streams {
   readonly #channels = new Map<string, Channel>();
   #opening = new Map<string, number>(); // name -> how often it was opened without an answer until now
   #socket: WebSocket | undefined; // once it is open
+  #begin: ((name: string) => void) | undefined; // asks for a stream, once it can
+  #refusals = 0; // in a row, of WebSockets alone
   #leave: (why?: unknown) => void = () => {};
   #hurry = new AbortController();
   #isRunning = false;
@@ -53,7 +57,10 @@ export class Connection extends Streams {
   }
 
   close(): void {
-    for (const { queue } of this.#channels.values()) queue.stop();
+    for (const channel of this.#channels.values()) {
+      channel.queue.stop();
+      this.#abort(channel);
+    }
     this.#channels.clear();
     this.#stop();
     this.#overflow?.close();
@@ -79,7 +86,7 @@ export class Connection extends Streams {
     if (options.signal?.aborted) stop();
     try {
       session.cursor = (await options.store?.load(session.name)) ?? undefined;
-      if (this.#socket) this.#ask(name);
+      if (this.#begin) this.#begin(name);
       else void this.#run();
       for await (const { message, cursor } of channel.queue.read()) {
         if (message) yield message;
@@ -101,7 +108,11 @@ export class Connection extends Streams {
       let why: unknown;
       try {
         this.#tell({ name: 'connecting' });
-        await this.#connect();
+        await this.#connect().catch((error) => {
+          // Once it may be chance: the server came back meanwhile.
+          if (isWithoutWebSocket(error) && ++this.#refusals > 1) return this.#respond();
+          throw error;
+        });
       } catch (error) {
         why = error;
       }
@@ -125,7 +136,8 @@ export class Connection extends Streams {
   async #connect(): Promise<void> {
     let token = await this.#tokens.fresh();
     if (this.#channels.size === 0) return;
-    const { transport: Socket = WebSocket } = this.options;
+    const { transport: Socket = globalThis.WebSocket } = this.options;
+    if (!Socket) return this.#respond();
     const socket = new Socket(`${this.#whole.base.replace(/^http/, 'ws')}/v1/stream`, ['sluice.v1', `bearer.${token}`]);
     const silence = new Silence(this.options.silenceMs ?? SILENCE_MS), { signal } = silence;
     let isOpen = false;
@@ -141,6 +153,8 @@ export class Connection extends Streams {
           if (signal.aborted) return;
           isOpen = true;
           this.#socket = socket;
+          this.#begin = (name) => this.#ask(name);
+          this.#refusals = 0;
           this.#opening = new Map();
           this.#tell({ name: 'live' });
           for (const name of this.#channels.keys()) this.#ask(name);
@@ -161,9 +175,50 @@ export class Connection extends Streams {
       });
     } finally {
       silence.end();
-      this.#socket = undefined;
+      this.#socket = this.#begin = undefined;
       socket.close();
     }
+  }
+
+  /** Rejects with the reason when one of the responses is over and the reason is not its own. */
+  async #respond(): Promise<void> {
+    try {
+      await new Promise<void>((_, leave) => {
+        this.#leave = leave;
+        this.#begin = (name) => {
+          const all = [...this.#channels.values()], channel = this.#channels.get(name);
+          if (!channel || channel.response || all.filter(({ response }) => response).length >= MAX_RESPONSES) return;
+          channel.response = new AbortController();
+          this.#read(name, channel, channel.response.signal).catch(leave);
+        };
+        this.#tell({ name: 'live' });
+        for (const name of this.#channels.keys()) this.#begin(name);
+      });
+    } finally {
+      this.#begin = undefined;
+      for (const channel of this.#channels.values()) this.#abort(channel);
+    }
+  }
+
+  async #read(name: string, channel: Channel, signal: AbortSignal): Promise<void> {
+    try {
+      for await (const given of byFetch(channel.session, this.#tokens, signal)) {
+        this.#whole.heard();
+        channel.queue.push(given);
+      }
+      throw new Interrupted('the connection has ended');
+    } catch (why) {
+      if (signal.aborted) return;
+      this.#abort(channel);
+      if (why instanceof Complete || (why instanceof Refused && why.status !== 401)) this.#end(name, why);
+      else if (why instanceof Interrupted && why.reason?.status === 429) this.#askAgain(name, channel, why); // one too many
+      else throw why;
+    }
+  }
+
+  #abort(channel: Channel): void {
+    channel.response?.abort();
+    channel.response = undefined;
   }
 
   async #askWhy(token: string, signal: AbortSignal): Promise<Error> {
@@ -198,7 +253,7 @@ export class Connection extends Streams {
 
   /** A stream is over, and its connection is not: it goes on where it was. */
   #askAgain(name: string, { session }: Channel, why: unknown): void {
-    const socket = this.#socket;
+    const begin = this.#begin;
     let ms = AGAIN_MS, end: unknown;
     try {
       ms = session.retry(why);
@@ -206,9 +261,9 @@ export class Connection extends Streams {
       end = error; // which its connection says, too, if it is about that
     }
     setTimeout(() => {
-      if (!socket || this.#socket !== socket || this.#channels.get(name)?.session !== session) return;
+      if (!begin || this.#begin !== begin || this.#channels.get(name)?.session !== session) return;
       if (end) this.#end(name, end);
-      else this.#ask(name);
+      else begin(name);
     }, ms);
   }
 
@@ -218,8 +273,11 @@ export class Connection extends Streams {
   }
 
   #remove(name: string): void {
+    const channel = this.#channels.get(name);
     this.#channels.delete(name);
-    this.#send({ op: 'close', id: name });
+    if (channel) this.#abort(channel);
+    if (this.#socket) this.#send({ op: 'close', id: name });
+    else for (const waiting of this.#channels.keys()) this.#begin?.(waiting);
     // Often a new stream follows at once.
     if (this.#channels.size === 0) setTimeout(() => {
       if (this.#channels.size === 0 && this.state.name !== 'ended') this.#stop();

@@ -85,6 +85,10 @@ export async function whyNoWebSocket(session: Session, token: string, signal: Ab
   }
 }
 
+export function isWithoutWebSocket(why: unknown): boolean {
+  return why instanceof Interrupted && why.reason === NO_WEBSOCKET;
+}
+
 /** If it cannot be opened, the same is asked for by fetch. */
 export async function* byWebSocket(session: Session, tokens: Tokens, signal: AbortSignal,
   Socket: WebSocketClass): AsyncGenerator<Given> {

@@ -150,6 +150,96 @@ test('a proxy that lets no WebSocket through is told apart from a server that is
   assert.equal(states.find(({ name }) => name === 'waiting').error.code, 'no_websocket');
 });
 
+// Where a proxy lets no WebSocket through: responses over HTTP, after one that says that the server answers.
+function playResponses() {
+  const responses = [];
+  globalThis.fetch = async (url, { headers, signal }) => {
+    if (headers.Accept !== 'text/event-stream') return new Response('', { headers: { 'Content-Type': 'application/x-ndjson' } });
+    const response = { url, signal };
+    const body = new ReadableStream({ start: (controller) => Object.assign(response, { controller }) });
+    response.say = (message, cursor = message.id) => response.controller.enqueue(new TextEncoder().encode(
+      `${cursor ? `id: ${cursor}\n` : ''}event: ${message.type}\ndata: ${JSON.stringify(message)}\n\n`));
+    responses.push(response);
+    return response.status ? new Response('', response) : new Response(body, { headers: { 'Content-Type': 'text/event-stream' } });
+  };
+  return { responses, of: (words) => responses.findLast(({ url }) => url.includes(words)) };
+}
+
+async function refuseSockets(count) {
+  for (let i = 0; i < count; i++) {
+    const before = sockets.length;
+    await until(() => sockets.length > 0 && !sockets.at(-1).isCut);
+    sockets.at(-1).isCut = true;
+    sockets.at(-1).cut();
+    if (i + 1 < count) await until(() => sockets.length > before);
+  }
+}
+
+test('where no WebSocket can be opened, each stream is a response', async () => {
+  const { responses, of } = playResponses();
+  const { connection, states } = connect();
+  const stop = new AbortController();
+  const tea = read(connection.filter({ track: 'tea' })), milk = read(connection.filter({ track: 'milk' }, { signal: stop.signal }));
+  await refuseSockets(2);
+  await until(() => responses.length === 2);
+  assert.deepEqual(states.map(({ name }) => name), ['connecting', 'waiting', 'connecting', 'live']);
+  of('tea').say(post(1));
+  of('milk').say(post(2));
+  await until(() => tea.messages.length === 1 && milk.messages.length === 1);
+  stop.abort();
+  await until(() => of('milk').signal.aborted && milk.isOver);
+  const later = read(connection.filter({ track: 'later' }));
+  await until(() => of('later'));
+  of('later').say({ type: 'disconnect', code: 'complete', reason: 'until is reached' }, at(3));
+  await until(() => later.isOver);
+  assert.deepEqual([later.error, tea.isOver], [undefined, false]);
+  connection.close();
+  await until(() => of('tea').signal.aborted);
+});
+
+test('where there are no WebSockets at all, each stream is a response', async () => {
+  const { responses, of } = playResponses();
+  delete globalThis.WebSocket;
+  const { connection } = connect();
+  const tea = read(connection.filter({ track: 'tea' }));
+  await until(() => responses.length === 1);
+  of('tea').say(post(1));
+  await until(() => tea.messages.length === 1);
+});
+
+test('where a response is cut, all come again with their cursors, on a WebSocket if there is one now', async () => {
+  const { responses, of } = playResponses();
+  const { connection } = connect();
+  const tea = read(connection.filter({ track: 'tea' })), milk = read(connection.filter({ track: 'milk' }));
+  await refuseSockets(2);
+  await until(() => responses.length === 2);
+  of('tea').say(post(1));
+  of('milk').say(post(2));
+  await until(() => tea.messages.length === 1 && milk.messages.length === 1);
+  of('milk').controller.close();
+  await until(() => sockets.length === 3);
+  assert.equal(of('tea').signal.aborted, true);
+  await refuseSockets(1);
+  await until(() => responses.length === 4);
+  assert.deepEqual(responses.slice(2).map(({ url }) => url.split('since=')[1]), [at(1), at(2)]);
+  of('tea').controller.error(new TypeError('cut'));
+  await until(() => sockets.length === 4);
+  sockets[3].open();
+  assert.deepEqual(sockets[3].opened.map(({ path }) => path.split('since=')[1]), [at(1), at(2)]);
+  assert.equal(responses.length, 4);
+});
+
+test('over HTTP a page has room for its other requests', async () => {
+  const { responses } = playResponses();
+  const { connection } = connect();
+  const streams = Array.from({ length: 7 }, (_, i) => read(connection.filter({ track: `word${i}` })));
+  await refuseSockets(2);
+  await until(() => responses.length === 5);
+  responses[2].say({ type: 'disconnect', code: 'complete', reason: 'until is reached' }, at(3));
+  await until(() => responses.length === 6);
+  assert.deepEqual([streams[2].isOver, responses[5].url.includes('word5')], [true, true]);
+});
+
 test('a refused stream says where its rule is wrong', async () => {
   const { connection } = connect();
   const tea = read(connection.filter({ rule: 'tea (' }));
