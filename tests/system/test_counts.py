@@ -214,6 +214,35 @@ def test_live_counts_are_those_of_the_log(servers, cli_for):
     assert gateway.metrics()["sluice_streams_catching_up"] == 0
 
 
+def test_only_public_posts_are_counted(servers, cli_for):
+    """Live and from the past, in groups and in trends; also for their author."""
+    redis = servers.redis()
+    cli, gateway = cli_for(redis), servers.gateway(redis)
+    ada, bob = (cli.run("user", "add", login) for login in ("ada", "bob"))
+    token = gateway.token(sub=ada)
+    counts = gateway.stream(f"{STREAM}?bucket=1s&track=tea&by=lang", token=token)
+    trends = gateway.stream("/v1/stream/trends?window=5m&of=hashtags&bucket=1s", token=token)
+    posts = [cli.run("post", "--user", "ada", "--lang", "en", "--audience", audience, "tea #tea") for audience in
+             ("public", "followers", f"only:{ada}", f"except:{bob}", f"followers-except:{bob}")]
+    cli.run("delete", "--user", "ada", posts[1])
+    cli.run("post", "--user", "bob", "--lang", "en", "tea #tea")
+    log = redis.log()
+    assert len([event for event in log if event["type"] == "post"]) == 6  # all of them are there
+    last = log[-1]["id"]
+
+    def totals(messages):
+        groups = [group for message in messages for group in message["groups"]]
+        return [sum(message[what] for message in messages) for what in ("posts", "deletes")] + \
+            [sum(group["posts"] for group in groups), {group["key"] for group in groups}]
+
+    with counts, trends:
+        assert totals(closed_after(counts, last)) == [2, 0, 2, {"en"}]
+        *_, rising = trends.until(lambda message: int(message["id"]) >= int(last))
+        assert [(term["term"], term["posts"], term["users"]) for term in rising["terms"]] == [("#tea", 2, 2)]
+    response = ask(gateway, f"bucket=1s&track=tea&by=lang&since={int(posts[0]) - 1}", token)
+    assert totals(response.json["counts"]) == [2, 0, 2, {"en"}]
+
+
 def test_all_workers_tell_the_same_and_quiet_buckets_too(servers, cli_for):
     """If there are several, another process asks Redis for the time."""
     redis = servers.redis()

@@ -207,3 +207,21 @@ def test_the_command_tells_it_to_people(filled):
     assert cli.done.stderr.endswith("    梨 colour:red\n       ^\n")
     cli.run("estimate", *server, status=2)
     cli.run("estimate", "--url", "http://127.0.0.1:1", "--token", "x", "tea", status=1)
+
+
+def test_only_public_posts_are_estimated(servers, cli_for):
+    """From memory and from the log; also for their author."""
+    redis = servers.redis()
+    cli, gateway = cli_for(redis), servers.gateway(redis)
+    ada = cli.run("user", "add", "ada")
+    for audience in ("followers", f"only:{ada}", "public"):
+        last = cli.run("post", "--user", "ada", "--audience", audience, f"fig for {audience}")
+    wish = {"filter": {"track": "fig"}}
+
+    def brought(**more):
+        return post(gateway, {**wish, **more}, sub=ada).json
+
+    eventually(lambda: brought()["events"] > 0, "the last one has passed")
+    for answer in (brought(), brought(since="-1m")):
+        assert answer["events"] == 1
+        assert [example["id"] for example in answer["examples"]] == [last]
