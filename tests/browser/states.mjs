@@ -63,6 +63,21 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token,
       await visit.close();
     },
 
+    async 'where there is no room for three columns, what rises is below the map'() {
+      await servers.sluice('user', 'add', 'mia', '--name', 'Mia');
+      for (const user of ['ada', 'mia']) await servers.post(user, 'a mala #mala', '--lang', 'en', '--geo', '139.7,35.7');
+      const visit = await Visit.listen('a=mala&range=15m', { viewport: { width: 1024, height: 768 } });
+      await visit.row('a mala').first().waitFor();
+      await visit.page.locator('#rising button').first().waitFor();
+      const [where, what, posts] = await visit.page.locator('.where, .what, .posts').evaluateAll((all) => all.map((one) => one.getBoundingClientRect().toJSON()));
+      assert.ok(what.top >= where.bottom && what.left === where.left, 'below the map');
+      assert.ok(posts.left >= where.right && posts.top === where.top, 'posts beside it');
+      assert.ok(Math.abs(posts.bottom - what.bottom) < 1, 'and as high as both');
+      await isAccessible(visit.page);
+      await shoot(visit, '1024');
+      await visit.close();
+    },
+
     async 'of a part of the time that had many posts so many come, and it is said how many did not'() {
       await Promise.all(Array.from({ length: 64 }, (_, i) => servers.post('ada', `a mulga parrot ${i}`)));
       const visit = await Visit.listen('a=%22mulga+parrot%22&range=5m');

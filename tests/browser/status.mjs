@@ -89,7 +89,7 @@ export function statusTests({ Visit, servers, until, isAccessible, folder, token
         servers.redis.kill('SIGCONT');
       }
       await until(async () => !/silent/.test(await visit.text('#verdict-text')), 'it is over');
-      await incident(visit, 'Redis silent for').filter({ hasText: 'lasted' }).waitFor();
+      await incident(visit, 'Redis silent for').filter({ hasText: 'lasted' }).first().waitFor(); // a busy machine may add another
       await visit.close();
     },
 

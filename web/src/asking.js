@@ -1,11 +1,10 @@
 // asking.js - the search field, its errors and its estimate.
 
-import { $, announce } from './dom.js';
+import { $, announce, make } from './dom.js';
 import { Estimating } from './estimate.js';
+import { describeFault, sentence } from './fault.js';
 import { countsPath } from './question.js';
 import { getToken } from './token.js';
-
-const PLACE = /at character (\d+)/;
 
 export class Asking {
   // onAsk(text, isBeside): show this question; onExamples(events): examples of what it matches; isOnline(): whether the
@@ -17,7 +16,7 @@ export class Asking {
       event.preventDefault();
       this.check(this.input.value, false);
     });
-    this.estimating = new Estimating({ onError: (error, typed) => this.fail(error, typed), onGood: () => this.clearError(), onExamples });
+    this.estimating = new Estimating({ onError: (error, typed) => this.point(error, typed), onGood: () => this.clearError(), onExamples });
     this.input.addEventListener('input', () => {
       this.isTyping = true;
       this.estimating.typed(this.input.value);
@@ -36,7 +35,9 @@ export class Asking {
 
   // Does nothing while the user is typing.
   set text(text) {
-    if (!this.isTyping) this.input.value = text;
+    if (this.isTyping || this.input.value === text) return;
+    this.input.value = text;
+    this.clearError();
   }
 
   focus() {
@@ -65,27 +66,38 @@ export class Asking {
 
   say(text) {
     this.clear();
-    $('#error').hidden = false;
-    $('#error-place').hidden = true;
-    $('#error-text').textContent = text;
+    this.show(text);
     announce(text);
   }
 
-  // Shows an error of the server about `text`.
+  // Shows an error of the server about `text`, which the user asked to show.
   fail(error, text) {
-    const message = error.message.replace(/ ?'[^']*' at character \d+:.*$|:? at character \d+:.*$/, '');
-    const at = error.at ?? Number(PLACE.exec(error.message)?.[1] ?? 0) - 1;
-    this.say(`${message[0].toUpperCase()}${message.slice(1)}.`);
-    this.input.setAttribute('aria-invalid', 'true');
+    this.clear();
     if (this.input.value !== text) this.input.value = text;
-    const characters = [...text];
-    if (at < 0 || error.param !== 'rule') return;
-    const mark = document.createElement('mark');
-    mark.textContent = characters[at] ?? ' ';
+    const place = this.point(error, text);
+    announce($('#error-text').textContent);
+    if (place && document.activeElement === this.input) this.input.setSelectionRange(...place);
+  }
+
+  show(text) {
+    $('#error').hidden = false;
+    $('#error-place').hidden = true;
+    $('#error-text').textContent = text;
+  }
+
+  // Shows what is wrong and where. Returns the position of the character in `text`, [from, to], or null. Does not move the
+  // caret, because the user may be typing.
+  point({ message, param, at = -1 }, text) {
+    const rule = text.trimStart();
+    this.show(at >= 0 ? describeFault(message, rule.trimEnd(), at) : sentence(message));
+    this.input.setAttribute('aria-invalid', 'true');
+    if (at < 0 || param !== 'rule') return null;
+    const characters = [...rule];
+    const mark = make('mark', {}, characters[at] ?? ' ');
     $('#error-place').replaceChildren(characters.slice(0, at).join(''), mark, characters.slice(at + 1).join(''));
     $('#error-place').hidden = false;
-    const offset = characters.slice(0, at).join('').length;
-    if (document.activeElement === this.input) this.input.setSelectionRange(offset, offset + (characters[at]?.length ?? 0));
+    const from = text.length - rule.length + characters.slice(0, at).join('').length;
+    return [from, from + (characters[at]?.length ?? 0)];
   }
 }
 

@@ -11,6 +11,7 @@ import { ServerClock } from './clock.js';
 import { $, $$, announce, copyText, make } from './dom.js';
 import { openDrawer } from './drawer.js';
 import { estimate, obstacles } from './estimate.js';
+import { sentence } from './fault.js';
 import { Feed, postRow } from './feed.js';
 import { formatCount, formatSeconds } from './format.js';
 import { formerQuestion } from './former.js';
@@ -52,7 +53,6 @@ let isGrowing = true;   // until the user chooses a range
 const gaps = new Gaps();
 const missing = new Map(); // language -> package with a font for it
 
-const sentence = (text) => text[0].toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? '' : '.');
 const put = (element, text) => { if (element.textContent !== text) element.textContent = text; };
 const isIdle = () => isPaused || document.hidden;
 
@@ -109,6 +109,7 @@ function reconcile() {
     stop.abort();
     open.delete(role);
   }
+  if (!paths.has('rising') && !isIdle()) rising.clear(); // it is of now
   hasNewGroups = true;
   for (const [role, path] of paths) {
     if (open.has(role)) continue;
@@ -657,7 +658,7 @@ function begin() {
   const [stream] = permittedStreams(getToken());
   if (!isAsked && stream && stream !== 'firehose') view.question = null;
   changedQuietly();
-  if (!getToken()) access.ask('Token required', 'scripts/run prints an address that contains one.');
+  if (!getToken()) access.ask('Token required', 'The streams of this server need a token.');
   else if (view.question === null) access.permits('firehose');
   connect();
 }

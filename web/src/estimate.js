@@ -3,6 +3,7 @@
 import { $, make } from './dom.js';
 import { formatBytes, formatCount } from './format.js';
 import { formatRate } from './chips.js';
+import { sentence } from './fault.js';
 import { requestOf } from './question.js';
 import { getToken } from './token.js';
 
@@ -56,8 +57,8 @@ export class Estimating {
   // The text of the field has changed.
   typed(text) {
     this.clear();
-    if (text.trim() === '') return;
-    this.timer = setTimeout(() => this.ask(text), CALM_MS);
+    if (text.trim() === '') this.onGood();
+    else this.timer = setTimeout(() => this.ask(text), CALM_MS);
   }
 
   clear() {
@@ -72,17 +73,18 @@ export class Estimating {
     const abort = new AbortController();
     this.abort = abort;
     const answer = await estimate(text, abort.signal);
-    if (!answer || abort.signal.aborted) return;
-    if (answer.error) {
+    if (abort.signal.aborted) return;
+    if (answer?.error) {
       this.onError(answer.error, text);
       return;
     }
     this.onGood();
+    if (!answer) return;
     const { examples = [] } = answer.estimate;
     const warnings = (answer.estimate.warnings ?? []).filter(({ code }) => !SAID.includes(code));
     const { line, parts } = describe(answer.estimate);
     this.line.replaceChildren(line, ...parts.map(({ text: part, isNone }) => make(isNone ? 'span.part.is-none' : 'span.part', {}, isNone ? `${part} (!)` : part)),
-      ...warnings.map(({ message }) => make('span.warning', {}, `${message[0].toUpperCase()}${message.slice(1)}.`)));
+      ...warnings.map(({ message }) => make('span.warning', {}, sentence(message))));
     this.line.hidden = false;
     this.onExamples(examples);
   }

@@ -1,11 +1,11 @@
-// hint.js - one line for somebody who is here for the first time: what this is, and questions to try.
+// hint.js - one line for the first visit: what the page shows, and questions to try.
 
 import { $, make } from './dom.js';
 import { ruleOf } from './rising.js';
 
 const KEY = 'sluice.hint';
-const SURE = 5; // a score of trends that is not chance
-const ALWAYS = ['coffee', '#rain']; // while nothing rises
+const SURE = 5; // a trend score that is not chance
+const ALWAYS = ['coffee', '#rain']; // if nothing is rising
 
 export class Hint {
   // onTry(question)
@@ -18,7 +18,7 @@ export class Hint {
     });
   }
 
-  // Unless somebody has closed it before, or comes with a question.
+  // Not if it was closed before, or if the address has a question.
   open() {
     if (localStorage.getItem(KEY) || location.hash) return;
     this.suggest([]);
@@ -29,7 +29,7 @@ export class Hint {
     $('#hint').hidden = true;
   }
 
-  // The questions to try, from `terms` that rise.
+  // Suggests questions, made of the rising `terms`.
   suggest(terms) {
     const texts = [...terms.filter(({ score }) => score >= SURE).map(({ term }) => ruleOf(term)), ...ALWAYS].slice(0, 2);
     if (this.words === texts.join()) return;

@@ -217,7 +217,7 @@ function showPipe({ verdict }) {
   show('redis', formatBound(samples.quantile('sluice_redis_round_trip_seconds', 0.5, LONG_S)),
     `p99 ${formatBound(samples.quantile('sluice_redis_round_trip_seconds', 0.99, LONG_S))}`);
   show('in', perSecond(eventsIn()), 'events');
-  show('match', formatSeconds(matchSeconds()), `× ${formatRatio(matches === null ? null : matches * hearing())} streams`);
+  show('match', formatSeconds(matchSeconds()), `${formatRatio(matches === null ? null : matches * hearing())} per event`);
   show('owed', formatCount(value('sluice_owed_events')), `${formatCount(value('sluice_streams_catching_up'))} catching up`);
   show('out', perSecond(samples.rate('sluice_deliveries_total', SHORT_S)), `${formatBytes(samples.rate('sluice_delivered_bytes_total', SHORT_S))}/s`);
   show('streams', formatCount(streams), late > 0 ? `${formatCount(late)} behind` : 'none behind');

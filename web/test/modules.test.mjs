@@ -7,6 +7,7 @@ import { ServerClock } from '../src/clock.js';
 import { curlCommand, exportCommand, tailCommand } from '../src/command.js';
 import { describe, estimateBody, obstacles } from '../src/estimate.js';
 import { formerQuestion } from '../src/former.js';
+import { describeFault } from '../src/fault.js';
 import { Gaps } from '../src/gaps.js';
 import { formatBound, formatBytes, formatCount, formatSeconds } from '../src/format.js';
 import { workerState } from '../src/health.js';
@@ -171,6 +172,18 @@ test('a line has no point where nothing is known', () => {
 });
 
 const second = (n, posts, more = {}) => ({ type: 'counts', start: new Date(n * 1000).toISOString(), posts, deletes: 0, ...more });
+
+test('what is wrong with a rule is said with the hint of the server, and without its excerpt', () => {
+  const said = (message, text, at) => describeFault(message, text, at);
+  assert.equal(said("unknown operator 'lng:' at character 1: ^lng:en tea; to look for such a word, quote it; did you mean lang:?", 'lng:en tea', 0),
+    "Unknown operator 'lng:'. To look for such a word, quote it; did you mean lang:?");
+  assert.equal(said('a term is missing at the end: tea OR^; a word is expected there', 'tea OR', 6), 'A term is missing. A word is expected there.');
+  assert.equal(said('closing parenthesis missing at the end: (a; b^', '(a; b', 5), 'Closing parenthesis missing.');
+  const long = `${'x'.repeat(30)} colour:red ${'y'.repeat(30)}`;
+  assert.equal(said(`unknown operator 'colour:' at character 32: ...${'x'.repeat(23)} ^colour:red ${'y'.repeat(13)}...; to look for such a word, quote it`, long, 31),
+    "Unknown operator 'colour:'. To look for such a word, quote it.");
+  assert.equal(said('rule is empty', '', 0), 'Rule is empty.');
+});
 
 test('labels at the same place are moved apart, and stay within the chart', () => {
   assert.deepEqual(spread([50, 10], 13, 0, 100), [50, 10]);
