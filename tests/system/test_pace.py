@@ -3,7 +3,6 @@
 What is delivered and what is skipped add up to what matches, however the stream was resumed."""
 
 import json
-import math
 import os
 import random
 import signal
@@ -17,51 +16,23 @@ from harness.streams import Refused
 from harness.waiting import eventually
 
 FIREHOSE, FILTER = "/v1/stream/firehose", "/v1/stream/filter"
-def cell_of(post, side):
-    if "geo" not in post:
-        return None
-    return [min(math.floor((degrees - first) / side), math.ceil(-2 * first / side) - 1)
-            for degrees, first in ((post["geo"]["lon"], -180), (post["geo"]["lat"], -90))]
-
-
-def of_events(choose):
-    """Applies a function of `picks` to events."""
-    def chosen(posts, most):
-        ids = {event_id for _, event_id in choose([(int(post["post"]["id"]), id_of(post)) for post in posts], most)}
-        return [post for post in posts if id_of(post) in ids]
-    return chosen
-
-
-def newest_of_each(posts, key):
-    newest = {}
-    for post in posts:
-        newest[json.dumps(key(post["post"]))] = post
-    return sorted(newest.values(), key=id_of)
 
 
 def id_of(event):
     return int(event["id"])
 
 
-PICKS = {
-    "": of_events(picks.even), "&pick=even": of_events(picks.even), "&pick=newest": of_events(picks.newest), "&pick=first": of_events(picks.first),
-    "&latest_by=user": lambda posts, most: newest_of_each(posts, lambda post: post["user"]["id"])[-most:],
-    "&latest_by=cell&cell_degrees=0.5": lambda posts, most: newest_of_each(posts, lambda post: cell_of(post, 0.5))[-most:],
-}
-
-
 def recount(log, rate, pick="", wants=lambda event: True, until=None):
     """What a stream should send: (id, type) of events, and (id, "skipped", n), in order."""
-    length, most = (1000, int(rate)) if rate >= 1 else (-(-1000000 // round(rate * 1000)), 1)
-    windows = {}
+    pace, windows = picks.Pace(f"?max_rate={rate}{pick}"), {}
     for event in sorted(log, key=id_of):
         if event["type"] in ("post", "delete") and wants(event) and (until is None or id_of(event) <= until):
-            windows.setdefault(picks.window_of(event["id"], length), []).append(event)
+            windows.setdefault(pace.window_of(event["id"]), []).append(event)
     told = []
     for end, found in sorted(windows.items()):
         posts = [event for event in found if event["type"] == "post"]
-        sent = PICKS[pick](posts, most)
-        told += [(id_of(event), event["type"]) for event in found if event["type"] != "post" or event in sent]
+        sent = {post.id for post in pace.choose([picks.post_of(event) for event in posts])}
+        told += [(id_of(event), event["type"]) for event in found if event["type"] != "post" or id_of(event) in sent]
         if len(posts) > len(sent):
             told.append((min(end, until) if until else end, "skipped", len(posts) - len(sent)))
     return told
@@ -131,7 +102,8 @@ def test_some_posts_of_then_are_picked_of_all(filled, pick):
     since, until = id_of(log[100]), id_of(log[-50])
     posts = [event for event in log if event["type"] == "post" and since < id_of(event) <= until]
     deleted = {event["post"]["id"] for event in log if event["type"] == "delete" and id_of(event) <= until}
-    sent = [id_of(event) for event in PICKS[pick](posts, 7) if event["post"]["id"] not in deleted]
+    chosen = picks.Pace(f"?max=7{pick}").choose([picks.post_of(event) for event in posts])
+    sent = [post.id for post in chosen if str(post.number) not in deleted]
     with gateway.stream(f"{FIREHOSE}?max=7{pick}&since={since}&until={until}") as stream:
         got = stream.to_end()
     assert as_told(got) == [(event_id, "post") for event_id in sorted(sent)] + [(until, "skipped", len(posts) - len(sent))]

@@ -12,7 +12,7 @@ import threading
 import time
 import warnings
 
-from . import events, picks, programs, recompute, rising
+from . import events, picks, programs, recompute
 from .redis_server import shard_of
 from .streams import CONTROL, Refused
 from .waiting import Deadline, DeadlinePassed
@@ -21,6 +21,9 @@ from .websocket import TEXT
 # Each of them also compressed; where there are few clients, only some are.
 TRANSPORTS = ["ndjson", "raw-websocket+deflate", "sse+gzip", "delimited", "ndjson+zstd", "raw-websocket", "sse",
               "delimited+gzip", "ndjson+gzip", "sse+zstd", "ndjson+dictionary", "raw-websocket+dictionary"]
+ONE_SHOT = ["ndjson", "raw-websocket+deflate", "delimited", "ndjson+zstd"]  # `since` is no Last-Event-ID
+UNCOMPRESSED = ["ndjson", "raw-websocket", "sse", "delimited"]  # their sockets are full soon
+CELL_DEGREES = 60
 WITHOUT_DICTIONARY = [transport for transport in TRANSPORTS if "dictionary" not in transport]
 
 
@@ -50,8 +53,8 @@ class Kind:
         self.is_sampled = "on_slow=sample" in target  # while it is slow
         self.counts = "/counts" in target  # it receives counts
         self.rises = "/trends" in target  # or which tags rise
-        self.rate = int((re.findall(r"max_rate=(\d+)", target) or [0])[0])  # posts a second; 0: all
-        self.pick = picks.PICKS[(re.findall(r"pick=(\w+)", target) or ["even"])[0]]
+        self.groups = (re.findall(r"by=(\w+)", target) or [None])[0] if self.counts else None
+        self.pace = picks.Pace(target)
 
 
 def _filter(name, **parameters):
@@ -92,6 +95,15 @@ def kinds_of_streams(people):
              recompute.Filter(partition=(2, 3), firehose=True).matches),
         Kind("counts", "/v1/stream/counts?bucket=1s&by=lang&refresh_ms=300", recompute.Filter(firehose=True).matches,
              transports=WITHOUT_DICTIONARY, fields=()),
+        Kind("counts+type", "/v1/stream/counts?bucket=1s&by=type", recompute.Filter(firehose=True).matches,
+             transports=WITHOUT_DICTIONARY, fields=()),
+        Kind("counts+country", "/v1/stream/counts?bucket=1s&by=country", recompute.Filter(firehose=True).matches,
+             transports=WITHOUT_DICTIONARY, fields=()),
+        Kind("counts+cell", f"/v1/stream/counts?bucket=1s&by=cell&cell_degrees={CELL_DEGREES}",
+             recompute.Filter(firehose=True).matches, transports=WITHOUT_DICTIONARY, fields=()),
+        Kind("counts+rule", "/v1/stream/counts?bucket=1s&by=rule",
+             posts(lambda e: any(test(e) for _, _, test in many)), fields=(),
+             **{**connection, "transports": ["raw-websocket+deflate", "raw-websocket"]}),
         Kind("counts+track", "/v1/stream/counts?bucket=1s&track=amber,willow",
              posts(lambda e: has(e, "amber") or has(e, "willow")), transports=WITHOUT_DICTIONARY, fields=()),
         Kind("trends", "/v1/stream/trends?window=5m&bucket=1s&of=hashtags", recompute.Filter(firehose=True).matches,
@@ -100,9 +112,19 @@ def kinds_of_streams(people):
         Kind("pace+first", "/v1/stream/filter?track=amber,willow&max_rate=2&pick=first",
              posts(lambda e: has(e, "amber") or has(e, "willow"))),
         Kind("pace+newest", "/v1/stream/firehose?max_rate=3&pick=newest", recompute.Filter(firehose=True).matches),
-        Kind("sampled", "/v1/stream/firehose?on_slow=sample", recompute.Filter(firehose=True).matches, is_slow=True),
+        Kind("pace+half", "/v1/stream/firehose?max_rate=0.5&pick=newest", recompute.Filter(firehose=True).matches),
+        Kind("pace+tenth", "/v1/stream/filter?track=amber,willow&max_rate=0.1",
+             posts(lambda e: has(e, "amber") or has(e, "willow"))),
+        Kind("pace+user", "/v1/stream/firehose?max_rate=3&latest_by=user", recompute.Filter(firehose=True).matches),
+        Kind("pace+cell", f"/v1/stream/firehose?max_rate=4&latest_by=cell&cell_degrees={CELL_DEGREES}",
+             recompute.Filter(firehose=True).matches),
+        Kind("past", "/v1/stream/firehose?max=7", recompute.Filter(firehose=True).matches, transports=ONE_SHOT),
+        Kind("past+user", "/v1/stream/filter?track=amber,willow&max=5&latest_by=user",
+             posts(lambda e: has(e, "amber") or has(e, "willow")), transports=ONE_SHOT),
+        Kind("sampled", "/v1/stream/firehose?on_slow=sample", recompute.Filter(firehose=True).matches,
+             transports=UNCOMPRESSED, is_slow=True),
         Kind("home+sampled", "/v1/stream/home?on_slow=sample", by("u0", "u1", "u2", "u3", "u4"),
-             transports=WITHOUT_DICTIONARY, token={"sub": people["u0"]}, is_slow=True),
+             transports=UNCOMPRESSED, token={"sub": people["u0"]}, is_slow=True),
         Kind("home", "/v1/stream/home", by("u0", "u1", "u2", "u3", "u4"),
              transports=WITHOUT_DICTIONARY, token={"sub": people["u0"]}, tail=["home"]),
         Kind("many", "/v1/stream", posts(lambda e: any(test(e) for _, _, test in many)), **connection),
@@ -235,7 +257,7 @@ class Client(Follower):
         headers = {"Last-Event-ID": self.since} if self.is_sse else {}
         stream = gateway.stream(
             self._target(), self.transport, headers=headers, token=gateway.token(**self.claims),
-            receive_buffer=None if self.is_calm else 4096 if self.kind.is_slow else self.rng.choice([None, 4096]),
+            receive_buffer=None if self.is_calm else 2048 if self.kind.is_slow else self.rng.choice([None, 4096]),
             dictionary=self.storm.dictionary if self.transport.endswith("+dictionary") else None)
         for number, (name, wanted) in enumerate(self.kind.subscribes, 1):
             stream.send_frame(TEXT, json.dumps({"op": "subscribe", "id": name, "filter": wanted,
@@ -370,229 +392,6 @@ class Client(Follower):
         self._thread.join(Deadline(60).seconds)
         if self._thread.is_alive():
             warnings.warn(f"a reader of {self.kind.name} by {self.transport} does not end")
-
-
-class CountingClient(Client):
-    """It receives the number of events: each bucket once, and again when that number has changed."""
-
-    def __init__(self, *arguments):
-        self.buckets = {}  # by id, the last ones received
-        self.again = 0  # repeated, but not as a revision
-        super().__init__(*arguments)
-
-    def has(self, event_id):
-        return any(bucket >= event_id for bucket in list(self.buckets))
-
-    def _take(self, message):
-        if message.type != "counts":
-            super()._take(message)
-        elif "partial" not in message:
-            bucket = int(message["id"])
-            self.again += bucket in self.buckets and "revision" not in message and bucket > self.cursor
-            self.buckets[bucket] = message.json
-            self._come_back_with(message["id"])
-            if self.is_sse and message.sse_id != message["id"]:
-                self.faults.append(f"another id than the bucket's: {message}")
-
-    def _check_members(self, bucket, members):
-        """Users are exact up to 256, then within five standard errors of 1.6 %; groups are exact."""
-        told, users = self.buckets.get(bucket), len({author for author, _ in members})
-        if told is None:
-            return
-        if abs(told["users"] - users) > (0.08 * users if users > 256 else 0):
-            self.faults.append(f"{users} users, told {told}")
-        if "groups" in told:
-            groups = {group["key"]: group["posts"] for group in told["groups"]}
-            if groups != collections.Counter(lang for _, lang in members) or told["other"]:
-                self.faults.append(f"other groups than {members}: {told}")
-
-    def compare(self, wanted, in_log, unlogged=frozenset()):
-        """By bucket: `missing` and `rewound` are the numbers of events too few and too many where there was no gap."""
-        def bucket_of(event_id):
-            return event_id // (1000 * 4096) * 1000 * 4096 + 1000 * 4096 - 1
-
-        counts, result = collections.Counter(map(bucket_of, wanted)), super().compare([], in_log)
-        members = collections.defaultdict(list)  # by bucket: author and language of each post
-        for event_id in wanted:
-            if event_id in self.storm.authors:
-                members[bucket_of(event_id)].append(self.storm.authors[event_id])
-        newest = max(self.buckets, default=0)
-        for bucket in {*counts, *self.buckets}:
-            told = self.buckets.get(bucket, {"posts": 0, "deletes": 0})
-            difference = counts[bucket] - told["posts"] - told["deletes"]
-            is_told = "gap" in told or any(gap.start < bucket and bucket_of(gap.end) >= bucket for gap in self.gaps)
-            if not is_told and bucket_of(self.storm.start) < bucket <= newest:
-                result["missing" if difference > 0 else "rewound"] += abs(difference)
-                if difference == 0:
-                    self._check_members(bucket, members[bucket])
-        result["faults"] = len(self.faults)
-        return {**result, "events": len(wanted), "twice": self.again}
-
-
-class TrendsClient(CountingClient):
-    """It receives trends of tags: each bucket once, and again when it has changed."""
-
-    checked = 0  # messages that were computed again
-
-    def _take(self, message):
-        if message.type != "trends":
-            Client._take(self, message)
-            return
-        bucket = int(message["id"])
-        self.again += bucket in self.buckets and "revision" not in message and bucket > self.cursor
-        self.buckets[bucket] = message.json
-        self._come_back_with(message["id"])
-        if self.is_sse and message.sse_id != message["id"]:
-            self.faults.append(f"another id than the bucket's: {message}")
-
-    def _take_control(self, message):
-        super()._take_control(message)
-        if message.type == "gap":  # earlier messages about that time are no longer valid, or were not sent
-            gap = self.gaps[-1]
-            for bucket, told in self.buckets.items():
-                if bucket > gap.start and rising.first_ms(bucket) <= picks.ms_of(gap.end):
-                    told["gap"] = True
-
-    def compare(self, wanted, in_log, unlogged=frozenset()):
-        """Each message is computed again, unless there was a gap for it; `missing` are messages that differ, and those
-        that have not arrived, and `rewound` those that differ where Redis may have lost what they count."""
-        result = Follower.compare(self, [], in_log)
-        can_lose = self.storm.embedded or self.storm.group or any(gap.reason == "rewound" for gap in self.gaps)
-        for bucket, told in self.buckets.items():
-            if "gap" in told or not told["complete"]:
-                continue
-            self.checked += 1
-            expected = self.storm.rising.terms(bucket)
-            if told["terms"] != expected:
-                result["rewound" if can_lose else "missing"] += 1
-                if not can_lose:
-                    self.faults.append(f"told {told} and not {expected}")
-        second = 1000 * 4096
-        for bucket in range(min(self.buckets, default=1), max(self.buckets, default=0), second):
-            is_told = bucket in self.buckets or any(gap.start < bucket and gap.end > bucket - second for gap in self.gaps)
-            result["missing"] += not is_told
-        return {**result, "events": len(self.buckets), "twice": self.again, "faults": len(self.faults)}
-
-
-class PacedClient(Client):
-    """It receives some posts of each second, and the number of those skipped."""
-
-    def __init__(self, *arguments):
-        self.skips = {}  # by the end of the window
-        self.again = self.late_skips = 0
-        super().__init__(*arguments)
-
-    def has(self, event_id):
-        return any(window >= event_id for window in list(self.skips)) or super().has(event_id)
-
-    def _take(self, message):
-        if message.type != "skipped":
-            super()._take(message)
-        elif "reason" in message:
-            self.late_skips += message["events"]
-        else:
-            window = int(message["id"])
-            self.again += window in self.skips
-            self.skips[window] = message["events"]
-            self._come_back_with(message["id"])
-            if self.is_sse and message.sse_id != message["id"]:
-                self.faults.append(f"another id than the window's: {message}")
-
-    def _take_control(self, message):
-        since, cursor = self.since, self.cursor
-        super()._take_control(message)
-        if message.type == "gap":  # posts of its window are still to come
-            self.since, self.cursor = since, cursor
-
-    def compare(self, wanted, in_log, unlogged=frozenset()):
-        """By window: which posts should have arrived; differences count as `missing`, unless there was a gap."""
-        posts, expected, wrong, late = self.storm.posts, [], 0, self.late_skips
-        were_late = set().union(*(client.late for client in self.storm.clients))
-        windows = collections.defaultdict(list)
-        for event_id in wanted:
-            if event_id in posts:
-                windows[picks.window_of(event_id)].append(event_id)
-            else:
-                expected.append(event_id)
-        for window, matched in windows.items():
-            told = [event_id for event_id in matched if event_id in self.seen]
-            is_told = any(gap.start < window and picks.window_of(gap.end) >= window for gap in self.gaps)
-            left = len(matched) - len(told) - self.skips.get(window, 0)
-            # The first posts were sent before another one of the window came late: only the sums agree.
-            has_other_firsts = self.kind.pick is picks.PICKS["first"] and not were_late.isdisjoint(matched)
-            if is_told or window <= picks.window_of(self.storm.start) or 0 < left <= late or \
-                    (has_other_firsts and left == 0):
-                expected += told
-                late -= left if not is_told and 0 < left <= late else 0
-            else:
-                wrong += abs(left)
-                expected += [event_id for _, event_id in self.kind.pick(
-                    sorted((posts[event_id], event_id) for event_id in matched), self.kind.rate)]
-        result = super().compare(sorted(expected), in_log, unlogged)
-        return {**result, "missing": result["missing"] + wrong, "twice": result["twice"] + self.again}
-
-
-class SampledClient(Client):
-    """While it is slow it receives a share of its posts, and the number of those left out."""
-
-    def __init__(self, *arguments):
-        self.told = []  # (current percentage, cursor, number)
-        self.parts = []  # (current percentage, id) of received posts
-        self.percent, self.moves = 100, 0
-        super().__init__(*arguments)
-
-    def has(self, event_id):
-        return id_of(self.since) >= event_id or super().has(event_id)
-
-    def _open(self):
-        self.percent = 100
-        return super()._open()
-
-    def _take(self, message):
-        if message.type == "sampling":
-            self.percent = message["percent"]
-            self.moves += 1
-        elif message.type == "skipped":
-            self.told.append((self.percent, message["id"], message["events"]))
-            self._come_back_with(message["id"])
-            if self.is_sse and message.sse_id != message["id"]:
-                self.faults.append(f"another id than the cursor: {message}")
-        else:
-            if message.type == "post" and "late" not in message and not self.gaps:
-                self.parts.append((self.percent, int(message["id"])))
-            super()._take(message)
-
-    def compare(self, wanted, in_log, unlogged=frozenset()):
-        """Each number of left-out posts is computed again: those in the log, by the tests' own hash, up to its cursor,
-        that were not sent and not reported before."""
-        for percent, event_id in self.parts:
-            if not picks.is_in_part(self.storm.posts.get(event_id, event_id), percent):
-                self.faults.append(f"not of {percent} %: {event_id}")
-        open_posts, left_out, wrong, rewound = sorted(set(wanted).intersection(self.storm.posts)), set(), 0, 0
-        for percent, cursor, count in self.told:
-            here = [event_id for event_id in open_posts if event_id <= _of_shard(cursor, shard_of(event_id))]
-            left = [event_id for event_id in here if event_id not in self.seen and
-                    not picks.is_in_part(self.storm.posts[event_id], percent)]
-            sure = [event_id for event_id in left if not any(gap.covers(event_id) for gap in self.gaps)]
-            wrong += max(0, len(sure) - count)
-            rewound += max(0, count - len(left))
-            left_out.update(left)
-            open_posts = [event_id for event_id in open_posts if event_id not in left_out]
-        result = super().compare([event_id for event_id in wanted if event_id not in left_out], in_log, unlogged)
-        if not any(gap.reason == "rewound" for gap in self.gaps):
-            wrong, rewound = wrong + rewound, 0
-        return {**result, "events": len(wanted), "missing": result["missing"] + wrong,
-                "rewound": result["rewound"] + rewound}
-
-
-def _of_shard(cursor, shard):
-    """Returns the part of the cursor for this shard."""
-    first, *groups = str(cursor).split("~")
-    for group in groups:
-        low, _, bits = group.partition(":")
-        if int(bits, 16) >> shard & 1:
-            return int(low)
-    return int(first)
 
 
 class Tail(Follower):

@@ -11,6 +11,7 @@ from .waiting import Deadline, eventually
 PEOPLE = 12
 WORDS = ("amber basil cedar delta ember fjord grove hazel iris jade karst lotus maple nectar opal pine "
          "quartz river slate thyme umber velvet willow xenon yarrow zephyr").split()
+COUNTRIES = ["FR", "JP", "DE"]
 LANGUAGES = ["en", "en-GB", "de", "ja", None]
 
 
@@ -38,6 +39,8 @@ class Posts:
         if rng.random() < 0.3:
             members["geo"] = {"lon": rng.randrange(-1799, 1800) / 10,
                               "lat": rng.randrange(-899, 900) / 10}
+        if rng.random() < 0.2:
+            members["place"] = {"name": "there", "country": rng.choice(COUNTRIES), "bbox": [2.0, 48.0, 3.0, 49.0]}
         text = " ".join(rng.choices(WORDS, k=rng.randrange(3, 40)))
         for _ in range(rng.randrange(3)):  # some tags are always new
             text += f" #t{self.number // 300 * 4 + int(rng.paretovariate(1)) % 40}"

@@ -13,15 +13,16 @@ import threading
 import time
 import warnings
 
-from . import processes, rising, zstd
+from . import picks, processes, rising, zstd
 from .cli import Cli
-from .followers import Client, CountingClient, PacedClient, SampledClient, Tail, TrendsClient, kinds_of_streams
+from .followers import Tail, kinds_of_streams
 from .gateway import sanitizer_report
 from .library import PROFILE_MAX, Library, ask
 from .memcached import Memcached
 from .ports import is_free, steady_port
 from .producers import PEOPLE, WORDS, Outsider, Producer
 from .proxy import Proxy
+from .recounted import client_of
 from .redis_group import RedisGroup
 from .redis_server import RedisServer, shard_of
 from .revoked import Revocations
@@ -142,9 +143,7 @@ class Storm:
                 continue
             for number in range(per_kind):
                 transport = kind.transports[(2 * turn + number) % len(kind.transports)]
-                who = CountingClient if kind.counts else TrendsClient if kind.rises else \
-                    PacedClient if kind.rate else SampledClient if kind.is_sampled else Client
-                self.clients.append(who(self, kind, transport, self.rng.random(), number < calm))
+                self.clients.append(client_of(kind)(self, kind, transport, self.rng.random(), number < calm))
             if kind.tail and not self.gateway.tls:  # it trusts only the system's authorities
                 self.clients.append(Tail(self, kind))
 
@@ -379,9 +378,9 @@ class Storm:
 
     def read_log(self):
         """Reads all ids that could be received, and those of each kind of stream."""
-        self.in_log, self.posts = set(), {}  # the value that is hashed, by post
+        self.in_log, self.posts = set(), {}
+        self.deletes = {}  # by the number of the post
         self.wanted = {client.kind.name: [] for client in self.clients}
-        self.authors = {}  # of posts: author and language
         self.rules = {}  # of events: the names of the rules that match them, of all kinds together
         rules = next((client.kind.rules for client in self.clients if client.kind.rules), ())
         said = []  # of all posts: the tags
@@ -395,8 +394,9 @@ class Storm:
                 continue
             self.in_log.add(event_id)
             if event["type"] == "post":
-                self.posts[event_id] = int(event["post"]["id"])
-                self.authors[event_id] = event["post"]["user"]["id"], event["post"].get("lang") or "und"
+                self.posts[event_id] = picks.post_of({**event, "id": event_id})
+            elif event["type"] == "delete":
+                self.deletes[int(event["post"]["id"])] = event_id
             for kind in kinds:
                 if kind.matches(event):
                     self.wanted[kind.name].append(event_id)
