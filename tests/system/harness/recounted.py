@@ -316,7 +316,7 @@ def _of_shard(cursor, shard):
 
 
 def client_of(kind):
-    """The class of those who follow such a stream."""
+    """Returns the class of clients of this kind of stream."""
     if kind.pace.is_of_past:
         return PastClient
     return CountingClient if kind.counts else TrendsClient if kind.rises else \
