@@ -33,8 +33,8 @@ struct audit_log *audit_log_new(uv_loop_t *loop, struct metrics *metrics);
 /* Opens the file at `path`, also if it is open already, and writes to it from now on; NULL: the log
  * is off. 0; a negative errno: *reterr says why, and nothing has changed. */
 int audit_log_open(struct audit_log *audit, const char *path, struct failure *reterr);
-/* The same for a file opened with audit_file_open(), whose descriptor it takes; -1: the log is off.
- */
+/* The same for a file opened with audit_file_open(), whose descriptor it takes; -1: the log is
+ * off. */
 void audit_log_set_file_take(struct audit_log *audit, int fd);
 /* Only after the loop has run until nothing is left to do: then all lines are written or lost. */
 void audit_log_free(struct audit_log *audit);

@@ -37,8 +37,8 @@ struct control_channel_settings {
     uint32_t ping_ms, timeout_ms;
 };
 
-/* Answers a question of another worker or of this one: fills in `result`, `matched` and the rows.
- */
+/* Answers a question of another worker or of this one: fills in `result`, `matched` and the
+ * rows. */
 typedef void (*control_asked_fn)(void *context, const struct control_question *question,
                                  struct control_answer *ret_answer);
 

@@ -418,8 +418,8 @@ static int close_picks(struct counter *counter)
     return skipped > 0 ? tell_skipped(counter, &end, skipped, NULL) : 0;
 }
 
-/* If the client came with a compound cursor, it has everything of this shard up to the event, too.
- */
+/* If the client came with a compound cursor, it has everything of this shard up to the event,
+ * too. */
 static void note_had(struct counter *counter, const struct event *event)
 {
     const struct sl_cursor before = counter->had;

@@ -278,8 +278,8 @@ static void go_live(struct catcher *catcher)
     catcher_free(catcher);
 }
 
-/* There are few bytes, and more may follow soon. A send costs the same, however few bytes it has.
- */
+/* There are few bytes, and more may follow soon. A send costs the same, however few bytes it
+ * has. */
 static bool gathers(const struct catcher *catcher)
 {
     return outbox_gathered_bytes(&catcher->outbox) < GATHER_BYTES;

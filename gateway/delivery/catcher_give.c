@@ -240,8 +240,8 @@ int catcher_tell_gap(struct catcher *catcher, uint32_t shard, uint64_t from, uin
 }
 
 /* What it has of the shard, it was sent or told by the server that issued its cursor, unless that
- * server derived it from a plain cursor: then it is not an id of the shard, nor the end of a round.
- */
+ * server derived it from a plain cursor: then it is not an id of the shard, nor the end of a
+ * round. */
 static bool knows_what_it_has(const struct catcher *catcher, uint32_t shard)
 {
     uint64_t had = sl_cursor_of_shard(&catcher->had, shard);
@@ -346,8 +346,8 @@ uint64_t catcher_events_behind(const struct catcher *catcher)
     return next > catcher->sequence ? next - catcher->sequence : 0;
 }
 
-/* Sent when the socket has accepted everything, so that the client reads it while it is still true.
- */
+/* Sent when the socket has accepted everything, so that the client reads it while it is still
+ * true. */
 static int warn_if_due(struct catcher *catcher, uint64_t event_wall_ms)
 {
     struct catch_up *catch_up = catcher->catch_up;

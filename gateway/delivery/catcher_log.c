@@ -99,8 +99,8 @@ static bool has_as_new_as(const struct cached_batch *batch, uint64_t id)
     return segment_find_above(batch->segment, id - 1) < batch->segment->count;
 }
 
-/* A batch of the shard's log that was requested after the client came, or that contains its event.
- */
+/* A batch of the shard's log that was requested after the client came, or that contains its
+ * event. */
 static struct cached_batch *find_sure_batch(struct catcher *catcher, uint32_t shard)
 {
     struct cached_batch *batch;

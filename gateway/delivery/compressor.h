@@ -63,8 +63,8 @@ struct coding {
 struct sl_slice compressor_frame(struct compressor *compressor, struct event *event,
                                  enum stream_format format, struct coding coding);
 /* The compressed JSON of the event without its last brace, to which others can be appended: a
- * deflate block, or the blocks of a zstd frame. Kept with the event. Without data: out of memory.
- */
+ * deflate block, or the blocks of a zstd frame. Kept with the event. Without data: out of
+ * memory. */
 struct sl_slice compressor_open_block(struct compressor *compressor, struct event *event,
                                       struct coding coding);
 /* -ENOMEM: nothing is appended. */

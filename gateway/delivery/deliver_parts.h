@@ -87,8 +87,8 @@ struct deliver {
     uint64_t lows[SL_SHARDS_MAX];          /* of these shards: everything up to it has passed */
 };
 
-/* For clients with the same framing as this one. `gather_ms` < 0: the default. NULL: out of memory.
- */
+/* For clients with the same framing as this one. `gather_ms` < 0: the default. NULL: out of
+ * memory. */
 struct lane *lane_new(struct deliver *deliver, const struct client *client, int gather_ms);
 /* NULL is allowed; it must have no clients. */
 void lane_free(struct lane *lane);

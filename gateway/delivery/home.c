@@ -386,8 +386,8 @@ void home_event(struct home *home, struct event *event)
     }
 }
 
-/* Feeds that are being loaded are loaded again, too, because the answer may be older than the loss.
- */
+/* Feeds that are being loaded are loaded again, too, because the answer may be older than the
+ * loss. */
 void home_reload(struct home *home, uint64_t cursor)
 {
     void *value;

@@ -34,8 +34,8 @@ typedef void (*home_match_fn)(void *watcher, struct event *event);
 typedef void (*home_changed_fn)(void *watcher);
 /* The sets are being read again: no events until the next home_loaded_fn. */
 typedef void (*home_loading_fn)(void *watcher);
-/* Everything that passed during reading has been processed; from now on events arrive as they pass.
- */
+/* Everything that passed during reading has been processed; from now on events arrive as they
+ * pass. */
 typedef void (*home_loaded_fn)(void *watcher);
 /* No more events; the watcher must end. -EIO: the sets could not be read, or too much happened
  * meanwhile; -ENOMEM; -EDQUOT: they exceed the memory limit. */
@@ -54,8 +54,8 @@ struct home_watch {
 };
 
 /* `max_waiting_bytes`: events that a feed may keep while its sets are being read. `max_bytes`:
- * memory of all feeds without these events; one feed may use a quarter of it. NULL: out of memory.
- */
+ * memory of all feeds without these events; one feed may use a quarter of it. NULL: out of
+ * memory. */
 struct home *home_new(size_t max_waiting_bytes, size_t max_bytes);
 void home_free(struct home *home); /* nobody may watch any more */
 /* See home_new(); existing feeds stay. */

@@ -74,8 +74,8 @@ void lane_append(struct lane *lane, struct event *event, struct sl_slice tail);
 
 /* Sends all clients a keep-alive now, unless events are about to be sent. */
 void lane_keep_alive(struct lane *lane, bool says_cursor, const struct sl_cursor *cursor);
-/* The same for a message of ours; `head` is the cursor of a client that has everything before it.
- */
+/* The same for a message of ours; `head` is the cursor of a client that has everything before
+ * it. */
 void lane_owe(struct lane *lane, struct event *event, const struct sl_cursor *head,
               struct sl_slice tail);
 /* The same for one of several messages, during which no client falls behind. lane_send() must

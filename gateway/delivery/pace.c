@@ -1,7 +1,7 @@
 /* pace.c - decides when to write: at the end of the turn, or when enough has been gathered.
  *
- * Outboxes with new entries in this turn are `dirty`; those that gather are `due`, soonest first.
- */
+ * Outboxes with new entries in this turn are `dirty`; those that gather are `due`, soonest
+ * first. */
 #include "gateway/delivery/deliver_parts.h"
 
 void pace_queue(struct deliver *deliver, struct outbox *outbox)

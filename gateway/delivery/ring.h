@@ -54,8 +54,8 @@ struct ring {
 void ring_init(struct ring *ring, size_t max_bytes);
 void ring_done(struct ring *ring);
 
-/* Events of the shard after `id` (0: from the first on) will pass; to be called before any of them.
- */
+/* Events of the shard after `id` (0: from the first on) will pass; to be called before any of
+ * them. */
 void ring_begin_shard(struct ring *ring, uint32_t shard, uint64_t id);
 
 /* Gives the event or gap its sequence and keeps it. Out of memory: it is not kept. */

@@ -5,8 +5,8 @@
  * filter and percentage, so a post is selected once. A timer looks at these clients four times a
  * second. A client whose socket has been full for a second, with something to send, goes one step
  * down, and again while what it is sent is still old. A client whose socket has not been full for
- * some seconds goes one step up. If it has to go down again at once, it stays there twice as long.
- */
+ * some seconds goes one step up. If it has to go down again at once, it stays there twice as
+ * long. */
 #include <errno.h>
 #include <inttypes.h>
 

@@ -1,5 +1,5 @@
-/* gateway/dialects/dialects.h - the table of the other services' protocols that sluiced supports.
- */
+/* gateway/dialects/dialects.h - the table of the other services' protocols that sluiced
+ * supports. */
 #pragma once
 
 #include "gateway/front/dialect.h"

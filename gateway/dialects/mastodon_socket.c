@@ -44,8 +44,8 @@ int mastodon_find_token(const struct dialect_request *request, struct sl_slice *
 /* --- streams --------------------------------------------------------------------------------- */
 
 /* Prints `,"stream":["hashtag","tea"]`, with which all events of the stream end. A tag is left out
- * for streams that have none: it could be of any length, and would make the stream a different one.
- */
+ * for streams that have none: it could be of any length, and would make the stream a different
+ * one. */
 static int print_tail(const struct mastodon_wish *wish, struct dialect_stream *asked,
                       struct buffer *text)
 {

@@ -14,8 +14,8 @@ struct mastodon_wish {
 };
 
 /* Sets the stream and parameters of *asked, not its transport or format. `room` has
- * MASTODON_ROOM_SIZE bytes and must exist as long as *asked. 0; -EPROTO: *refusal is set; -ENOMEM.
- */
+ * MASTODON_ROOM_SIZE bytes and must exist as long as *asked. 0; -EPROTO: *refusal is set;
+ * -ENOMEM. */
 enum {
     MASTODON_TAG_MAX_BYTES = 200, /* before letters are selected */
     MASTODON_ROOM_SIZE = MASTODON_TAG_MAX_BYTES + 2

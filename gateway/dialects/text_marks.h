@@ -2,8 +2,8 @@
  * their positions.
  *
  * For ASCII the rules are those of docs/filters.md; all other characters except punctuation count
- * as letters. Filters use the normalized text instead (filters/words.h), which has other positions.
- */
+ * as letters. Filters use the normalized text instead (filters/words.h), which has other
+ * positions. */
 #pragma once
 
 #include <stdbool.h>

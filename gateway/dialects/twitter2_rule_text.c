@@ -16,8 +16,8 @@
 
 enum { NAME_MAX_BYTES = 32, SHOWN_MAX_BYTES = 64 };
 
-/* Names with the same meaning; `values`: if the operator accepts only certain words, X's and ours.
- */
+/* Names with the same meaning; `values`: if the operator accepts only certain words, X's and
+ * ours. */
 struct word_pair {
     const char *theirs, *ours;
 };

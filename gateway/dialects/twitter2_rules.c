@@ -51,8 +51,8 @@ struct asked {
     struct buffer texts; /* of added rules, one after the other */
 };
 
-/* --- reading -----------------------------------------------------------------------------------
- */
+/* --- reading
+ * ----------------------------------------------------------------------------------- */
 
 static int read_flag(const char *name, struct sl_slice text, bool *ret_flag,
                      struct http_refusal *refusal)
@@ -321,8 +321,8 @@ static int read_count(const struct dialect_request *request, const struct token 
     return asked->answer ? read_query(request, 0, asked, refusal) : -ENOMEM;
 }
 
-/* --- rules of streams --------------------------------------------------------------------------
- */
+/* --- rules of streams
+ * -------------------------------------------------------------------------- */
 
 int twitter2_check_rules(const struct subject_rules *rules, struct http_refusal *refusal)
 {
@@ -353,8 +353,8 @@ int twitter2_read_rule(const struct subject_rule *rule, const struct token *toke
     return r;
 }
 
-/* --- deciding ----------------------------------------------------------------------------------
- */
+/* --- deciding
+ * ---------------------------------------------------------------------------------- */
 
 static json_t *id_text(uint64_t id)
 {
@@ -638,8 +638,8 @@ static int decide(void *owner, const struct subject_rules *rules, struct rules_c
     return r;
 }
 
-/* --- answering ---------------------------------------------------------------------------------
- */
+/* --- answering
+ * --------------------------------------------------------------------------------- */
 
 /* In a dry run the ids belong to no rule. */
 static void name_added(const struct asked *asked, uint64_t version)

@@ -1,5 +1,5 @@
-/* gateway/provider/key_set.h - checks that a fetched document is a set of keys that verify tokens.
- */
+/* gateway/provider/key_set.h - checks that a fetched document is a set of keys that verify
+ * tokens. */
 #pragma once
 
 #include "base/failure.h"

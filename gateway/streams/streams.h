@@ -87,8 +87,8 @@ int streams_begin_with_ticket(struct streams *streams, struct http_connection *c
                               enum stream_kind kind, const struct http_head *head,
                               struct sl_slice ticket, bool may_have_session,
                               streams_refused_fn refused, struct http_refusal *refusal);
-/* Processes a request of a dialect about the kept rules of the token's subject. 0: answered later.
- */
+/* Processes a request of a dialect about the kept rules of the token's subject. 0: answered
+ * later. */
 int streams_rules(struct streams *streams, struct http_connection *connection,
                   const struct dialect *dialect, const struct dialect_route *route,
                   const struct http_head *head, streams_refused_in_fn refused,
