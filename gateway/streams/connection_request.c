@@ -91,19 +91,14 @@ static int refuse_scope(const char *message, struct http_refusal *refusal)
     return -EPROTO;
 }
 
-/* Listing one's own connections needs `read` or `write`, ending them `write`. The scope of a
- * renewal is checked by the worker that has the connection. */
-static int check_scope(const struct token *token, enum control_operation operation,
-                       struct http_refusal *refusal)
+int connections_check_scope(const struct token *token, bool ends, struct http_refusal *refusal)
 {
-    unsigned enough = TOKEN_SCOPE_ADMIN | TOKEN_SCOPE_WRITE;
+    unsigned enough = TOKEN_SCOPE_ADMIN | TOKEN_SCOPE_WRITE | (ends ? 0 : TOKEN_SCOPE_READ);
 
-    if (operation == CONTROL_LIST)
-        enough |= TOKEN_SCOPE_READ;
-    if (operation == CONTROL_RENEW || token->scopes & enough)
+    if (token->scopes & enough)
         return 0;
-    return refuse_scope(operation == CONTROL_LIST ? "this needs scope read, write or admin"
-                                                  : "this needs scope write or admin",
+    return refuse_scope(ends ? "this needs scope write or admin"
+                             : "this needs scope read, write or admin",
                         refusal);
 }
 
@@ -327,6 +322,14 @@ static void on_answered(void *owner, const struct control_answer *answer, bool i
     request_free(request);
 }
 
+int connections_refuse_subject(struct http_refusal *refusal)
+{
+    http_refuse(refusal, 429, "too_many_questions", NULL,
+                "this token's subject has too many requests about connections in progress");
+    refusal->retry_after_s = HTTP_RETRY_AFTER_S;
+    return -EPROTO;
+}
+
 static int check_room(const struct streams *streams, const char *holder,
                       struct http_refusal *refusal)
 {
@@ -334,12 +337,7 @@ static int check_room(const struct streams *streams, const char *holder,
 
     LIST_EACH(&streams->connection_requests, node)
     own += strcmp(LIST_OWNER(node, struct connection_request, node)->holder, holder) == 0;
-    if (own < SUBJECT_REQUESTS_MAX)
-        return 0;
-    http_refuse(refusal, 429, "too_many_questions", NULL,
-                "this token's subject has too many requests about connections in progress");
-    refusal->retry_after_s = HTTP_RETRY_AFTER_S;
-    return -EPROTO;
+    return own < SUBJECT_REQUESTS_MAX ? 0 : connections_refuse_subject(refusal);
 }
 
 static void refuse_for_room(struct http_connection *connection, int r)
@@ -398,8 +396,9 @@ static int understand(const struct streams *streams, const struct http_request *
     }
     r = bearer_check(streams->settings.front->policy, http, SL_SLICE_NONE, clock_wall_ms(),
                      ret_token, refusal, ret_fault);
-    if (r == 0)
-        r = check_scope(ret_token, ret_question->operation, refusal);
+    /* The scope of a renewal is checked by the worker that has the connection. */
+    if (r == 0 && ret_question->operation != CONTROL_RENEW)
+        r = connections_check_scope(ret_token, ret_question->operation == CONTROL_END, refusal);
     if (r < 0)
         return r;
     if (id.data)

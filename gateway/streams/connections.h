@@ -25,3 +25,9 @@ void connections_answer(void *streams, const struct control_question *question,
 /* The methods of a path about connections, in the form of `Allow`; NULL: not such a path. Requests
  * for these paths go to streams_connections(). */
 const char *connections_allow(struct sl_slice path);
+
+/* Listing one's own connections needs scope `read`, `write` or `admin`; ending them `write` or
+ * `admin`. 0; -EPROTO: *refusal is set. */
+int connections_check_scope(const struct token *token, bool ends, struct http_refusal *refusal);
+/* Sets *refusal: the subject has too many requests in progress. Returns -EPROTO. */
+int connections_refuse_subject(struct http_refusal *refusal);

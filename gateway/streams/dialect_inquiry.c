@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "gateway/access/control_channel.h"
 #include "gateway/front/bearer.h"
+#include "gateway/streams/connections.h"
 #include "gateway/streams/stream.h"
 #include "gateway/streams/streams.h"
 
@@ -230,18 +231,6 @@ static void run(struct inquiry *inquiry)
 
 /* --- the request ----------------------------------------------------------------------------- */
 
-static int check_scope(const struct token *token, bool ends, struct http_refusal *refusal)
-{
-    unsigned enough = TOKEN_SCOPE_ADMIN | TOKEN_SCOPE_WRITE | (ends ? 0 : TOKEN_SCOPE_READ);
-
-    if (token->scopes & enough)
-        return 0;
-    http_refuse(refusal, 403, "insufficient_scope", NULL, "%s",
-                ends ? "this needs scope write or admin" : "this needs scope read, write or admin");
-    refusal->www_authenticate = "Bearer error=\"insufficient_scope\"";
-    return -EPROTO;
-}
-
 static int check_room(const struct streams *streams, const char *holder,
                       struct http_refusal *refusal)
 {
@@ -249,12 +238,7 @@ static int check_room(const struct streams *streams, const char *holder,
 
     LIST_EACH(&streams->inquiries, node)
     own += strcmp(LIST_OWNER(node, struct inquiry, node)->holder, holder) == 0;
-    if (own < INQUIRIES_MAX)
-        return 0;
-    http_refuse(refusal, 429, "too_many_questions", NULL,
-                "this token's subject has too many requests about connections in progress");
-    refusal->retry_after_s = HTTP_RETRY_AFTER_S;
-    return -EPROTO;
+    return own < INQUIRIES_MAX ? 0 : connections_refuse_subject(refusal);
 }
 
 static int understand(struct streams *streams, const struct dialect_route *route,
@@ -272,7 +256,7 @@ static int understand(struct streams *streams, const struct dialect_route *route
     if (r == 0)
         r = route->connections->read(&asking, &inquiry->asked, refusal);
     if (r == 0)
-        r = check_scope(&token, inquiry->asked.ends, refusal);
+        r = connections_check_scope(&token, inquiry->asked.ends, refusal);
     if (r == 0)
         r = check_room(streams, token.holder, refusal);
     if (r < 0)
