@@ -1,8 +1,8 @@
-/* base/pool.h - many small blocks that all go at once.
+/* base/pool.h - many small blocks that are freed together.
  *
- * Blocks have POOL_MAX bytes at most, and are aligned to 8. One that is given back is used again
- * for one of about its size; the memory goes back with the pool. Thousands of blocks are so freed
- * in a few calls, where free(3) would look at each of them, now or with the next large block. */
+ * A block has at most POOL_MAX bytes, and is aligned to 8. A freed block is reused for one of about
+ * the same size; the memory is freed with the pool. So thousands of blocks are freed with a few
+ * calls, whereas free(3) would process each of them, at once or with the next large block. */
 #pragma once
 
 #include <stddef.h>
@@ -13,13 +13,13 @@ struct pool_page;
 
 struct pool {
     struct pool_page *pages;
-    size_t left; /* bytes of the first page */
+    size_t left; /* unused bytes of the first page */
     void *unused[POOL_CLASSES];
 };
 
-/* Begins as {0}. */
+/* Initialize with {0}. */
 void pool_done(struct pool *pool);
 /* NULL: out of memory. */
 void *pool_alloc(struct pool *pool, size_t size);
-/* `size` as it was asked for. */
-void pool_free(struct pool *pool, void *block, size_t size); /* NULL is fine */
+/* `size` as passed to pool_alloc(). */
+void pool_free(struct pool *pool, void *block, size_t size); /* NULL is allowed */

@@ -1,7 +1,7 @@
-/* people.c - a few hashes in no order, or the registers that they leave behind in their place.
+/* people.c - a few hashes in no order, or registers in the same memory.
  *
- * Both take the same memory at most. Of a hash 32 bits are kept: among a full set of them, two
- * users are taken for one once in two million sets. */
+ * Both use the same memory at most. 32 bits of each hash are kept: in one of two million full sets,
+ * two users have the same. */
 #include "gateway/counts/people.h"
 
 #include <assert.h>
@@ -100,7 +100,7 @@ void people_copy(const struct people *people, void *room, struct people *ret_cop
         memcpy(room, people->hashes, people_bytes(people));
 }
 
-/* --- several --- */
+/* --- unions --- */
 
 void people_union_begin(struct people_union *all)
 {

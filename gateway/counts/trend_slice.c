@@ -1,9 +1,9 @@
-/* trend_slice.c - counters in the order of their numbers, and a table that finds them.
+/* trend_slice.c - counters sorted by their values, and a hash table to find them.
  *
- * A number grows by one, so a counter moves no further than to the front of those that it was equal
- * to, which a binary search finds. A slice is closed in steps, each of which can be left and gone
- * on with: users are counted, the terms that are kept are selected (Hoare: "Find", 1961), and these
- * are copied to one block. No step frees thousands of pieces: they lie in a pool. */
+ * A value increases by one, so a counter only moves to the front of those with equal values, which
+ * a binary search finds. A slice is closed in steps, each of which can be interrupted and resumed:
+ * users are counted, the terms that are kept are selected (Hoare: "Find", 1961), and these are
+ * copied to one block. No step frees thousands of small blocks, because these are in a pool. */
 #include "gateway/counts/trend_slice.h"
 
 #include <assert.h>
@@ -15,7 +15,7 @@
 
 enum {
     FIRST_CAPACITY = 64,
-    COUNT_WORK = 1, /* of closing, for a term: of counting its users, */
+    COUNT_WORK = 1, /* units of closing for each term: for counting its users, */
     ESTIMATE_WORK = 6,
     KEEP_WORK = 3
 };
@@ -82,7 +82,7 @@ static int grow(struct trend_slice *slice)
     return 0;
 }
 
-/* One more post. */
+/* Counts another post of the term. */
 static void count_post(struct trend_slice *slice, struct trend_cell *cell)
 {
     uint32_t low = 0, high = cell->place, moved;
@@ -114,7 +114,7 @@ static uint32_t greater(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-/* The term is not there any more. `users` of it have been seen. */
+/* The term loses its counter. `users` of it were seen. */
 static void leave_out(struct trend_slice *slice, const struct trend_cell *cell, uint32_t users)
 {
     users += cell->unseen;
@@ -122,7 +122,7 @@ static void leave_out(struct trend_slice *slice, const struct trend_cell *cell, 
     slice->unseen = greater(slice->unseen, users < cell->posts ? users : cell->posts);
 }
 
-/* A counter for a new term: another one, or that of the rarest. NULL: out of memory. */
+/* A counter for a new term: an unused one, or that of the rarest term. NULL: out of memory. */
 static struct trend_cell *take_cell(struct trend_slice *slice)
 {
     struct trend_cell *cell;
@@ -176,7 +176,7 @@ bool trend_slice_is_full(const struct trend_slice *slice)
     return slice->count == TREND_TERMS;
 }
 
-/* --- it is over --- */
+/* --- closing --- */
 
 int trend_compare_terms(struct sl_slice a, struct sl_slice b)
 {
@@ -185,15 +185,15 @@ int trend_compare_terms(struct sl_slice a, struct sl_slice b)
     return order ? order : (a.size > b.size) - (a.size < b.size);
 }
 
-/* Steps begin with `at` 0. */
+/* Each step begins with `at` = 0. */
 struct trend_closing {
     unsigned step;
     size_t at;
-    size_t low, high;           /* what of `order` is not in its place yet, */
-    size_t place;               /* and where the one goes by which it is divided */
-    struct trend_cell *block;   /* what the cells become; NULL: not yet */
-    size_t block_bytes;         /* of it that are taken */
-    uint64_t keys[TREND_TERMS]; /* of the cells: users and posts, the most first */
+    size_t low, high;           /* the part of `order` that is not partitioned yet, */
+    size_t place;               /* and the index of the pivot */
+    struct trend_cell *block;   /* for the closed slice; NULL: not yet */
+    size_t block_bytes;         /* used bytes of it */
+    uint64_t keys[TREND_TERMS]; /* by cell: users and posts, inverted */
 };
 
 static void spend(size_t *work, size_t units)
@@ -209,7 +209,7 @@ static void closing_free(struct trend_closing *closing)
     mem_free(closing);
 }
 
-/* What goes before others has a lower key. */
+/* Cells with lower keys come first. */
 static uint64_t key_of(const struct trend_cell *cell)
 {
     return ~((uint64_t)cell->users << 32 | cell->posts);
@@ -239,7 +239,7 @@ static size_t kept_count(const struct trend_slice *slice)
     return slice->count < TREND_KEPT ? slice->count : TREND_KEPT;
 }
 
-/* This step, and each below: 0: it is done; 1: there is no work left; -ENOMEM. */
+/* This step and the following ones return 0: finished; 1: no work left; -ENOMEM. */
 static int count_users(struct trend_slice *slice, size_t *work)
 {
     struct trend_closing *closing = slice->closing;
@@ -255,7 +255,7 @@ static int count_users(struct trend_slice *slice, size_t *work)
     return closing->at < slice->count;
 }
 
-/* [low, high) of `order` is divided by one of them: what goes before it stands before its place. */
+/* Partitions [low, high) of `order` by a pivot: the cells that come before it precede its place. */
 static int divide(struct trend_slice *slice, size_t *work)
 {
     struct trend_closing *closing = slice->closing;
@@ -275,7 +275,7 @@ static int divide(struct trend_slice *slice, size_t *work)
     swap(&order[closing->place], &order[last]);
     return 0;
 }
-/* The first TREND_KEPT of `order` become those that go before all others. */
+/* Moves the TREND_KEPT first cells, in the order of goes_before(), to the front of `order`. */
 static int select_kept(struct trend_slice *slice, size_t *work)
 {
     struct trend_closing *closing = slice->closing;
@@ -304,7 +304,7 @@ static int leave_out_others(struct trend_slice *slice, size_t *work)
     return *at < slice->count - kept;
 }
 
-/* In the block, behind the cells: its users, and its text; the next one's users are aligned. */
+/* The size of a term's users and text, which follow the cells in the block; aligned. */
 static size_t bytes_of(const struct trend_cell *cell)
 {
     const size_t unit = sizeof(uint32_t);

@@ -1,20 +1,20 @@
-/* gateway/counts/trend_slice.h - how often each term was posted in a slice of time, and by how many
- * users.
+/* gateway/counts/trend_slice.h - counts how often each term was posted in a slice of time, and by
+ * how many users.
  *
- * Space-Saving (Metwally, Agrawal, El Abbadi: "Efficient computation of frequent and top-k elements
- * in data streams", ICDT 2005) with TREND_TERMS counters: while there are no more terms than that,
- * all is exact; then a new term takes the place of the rarest one, and goes on from its number. Of
- * N posts of terms, a number is too large by N / TREND_TERMS at most, by `error` of the term in
- * fact, and never too small; and a term that is not there was in no more posts than the rarest that
- * is. A post has a term once. Users are a small set for each term (people.h), of those posts only
- * that were seen since it came; `unseen` bounds how many others there may be.
+ * The algorithm is Space-Saving (Metwally, Agrawal, El Abbadi: "Efficient computation of frequent
+ * and top-k elements in data streams", ICDT 2005) with TREND_TERMS counters. Up to that number of
+ * terms, counts are exact. Then a new term takes over the counter of the rarest term, and continues
+ * from its value. After N posts of terms, a count is never too low, and at most N / TREND_TERMS too
+ * high; `error` is the bound for a single term. A term without a counter was in no more posts than
+ * the rarest term that has one. A post counts once for each term. The users of a term are a small
+ * set (people.h) of those seen since it got its counter; `unseen` is the maximum number of others.
  *
- * A slice that is over is closed, in steps: it keeps the TREND_KEPT terms with the most users,
- * those with more posts first, and then by their bytes, in one block of memory and in no order. All
- * of it is a function of the posts in their order, and of their order only where there were more
- * than TREND_TERMS terms.
+ * A slice that has ended is closed, in steps: it keeps the TREND_KEPT terms with the most users;
+ * equal ones are selected by posts, then by their bytes. They are in one block of memory, in no
+ * order. The result is a function of the posts, and of their order only if there were more than
+ * TREND_TERMS terms.
  *
- * Takes up to 2 MiB while it is open, and 0.5 MiB when it is closed. */
+ * Uses up to 2 MiB while open, and 0.5 MiB when closed. Belongs to one thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -27,44 +27,44 @@
 enum {
     TREND_TERMS = 4096,
     TREND_KEPT = 1000,
-    TREND_TERM_BYTES = 100 /* a longer term is not counted */
+    TREND_TERM_BYTES = 100 /* longer terms are not counted */
 };
 
 struct trend_cell {
-    uint64_t hash; /* as it was added */
-    uint64_t last; /* the post in which it was counted last */
+    uint64_t hash; /* as passed to trend_slice_add() */
+    uint64_t last; /* id of the last post that was counted */
     uint32_t posts, error;
-    uint32_t unseen; /* the most users it can have had before it was counted */
-    uint32_t place;  /* in `order` */
-    uint32_t next;   /* of the same head, + 1; 0: none */
-    uint32_t users;  /* when it was counted last: when the slice is closed, or surveyed */
+    uint32_t unseen; /* the maximum number of users before it was counted */
+    uint32_t place;  /* index in `order` */
+    uint32_t next;   /* in the same chain, + 1; 0: none */
+    uint32_t users;  /* as counted when the slice was last closed or surveyed */
     uint32_t size;
     struct people people;
     char *text;
 };
 
 struct trend_slice {
-    struct trend_cell *cells; /* of a closed one with what they point to behind them, in a block */
-    uint32_t *order; /* of the cells, those with the most posts first; NULL: it is closed */
-    uint32_t *heads; /* of chains, by hash: a cell's number + 1 */
+    struct trend_cell *cells; /* when closed, one block that ends with what they point to */
+    uint32_t *order;          /* indices of cells, descending by posts; NULL: closed */
+    uint32_t *heads;          /* hash table of chains: index of a cell + 1 */
     size_t count, capacity;
-    struct pool pool;              /* what the cells of an open one point to */
-    struct trend_closing *closing; /* how far that is; NULL: not begun, or done */
-    uint64_t posts;                /* all that have been told of */
-    uint32_t error;  /* the most posts that a term which is not there can have been in, */
-    uint32_t unseen; /* and the most users who can have written them: `error` at most */
+    struct pool pool;              /* what the cells point to while the slice is open */
+    struct trend_closing *closing; /* the state of closing; NULL: not begun, or done */
+    uint64_t posts;                /* all posts that were added */
+    uint32_t error;                /* the maximum number of posts of a term without a counter, */
+    uint32_t unseen;               /* and of users who wrote them: at most `error` */
 };
 
-/* Begins as {0}. */
+/* Initialize with {0}. */
 void trend_slice_done(struct trend_slice *slice);
-/* The term is in the post of this id by the user of this hash (distinct_hash). Equal terms have
- * equal hashes. 0; -ENOMEM: the slice is no good any more. */
+/* The term is in the post with this id, by the user with this hash (distinct_hash). Equal terms
+ * must have equal hashes. 0; -ENOMEM: the slice can no longer be used. */
 int trend_slice_add(struct trend_slice *slice, struct sl_slice term, uint64_t hash, uint64_t post,
                     uint64_t user);
-/* Does what is in it depend on the order of what comes? */
+/* Whether the contents depend on the order of posts. */
 bool trend_slice_is_full(const struct trend_slice *slice);
-/* The slice is over, and nothing is added any more. Does no more than `*work` (trends.h), which is
- * lessened. 0: it is closed; 1: not yet, call it again; -ENOMEM: the same. */
+/* Closes the slice, to which nothing may be added any more. Does at most `*work` units (trends.h)
+ * and subtracts them. 0: closed; 1: call again; -ENOMEM: not closed yet either. */
 int trend_slice_close(struct trend_slice *slice, size_t *work);
 
 static inline struct sl_slice trend_cell_term(const struct trend_cell *cell)
@@ -72,5 +72,5 @@ static inline struct sl_slice trend_cell_term(const struct trend_cell *cell)
     return sl_slice(cell->text, cell->size);
 }
 
-/* By their bytes. */
+/* By their bytes, like memcmp(). */
 int trend_compare_terms(struct sl_slice a, struct sl_slice b);

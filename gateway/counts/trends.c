@@ -1,8 +1,8 @@
-/* trends.c - slices in a ring, and a table of all terms of a window for as long as it is told.
+/* trends.c - slices in a ring, and a table of all terms of a window while it is printed.
  *
- * Unions of users cost the most, so they are made only for terms that could be among those told:
- * the users of the slices bound those of the window from both sides. The table is made, and looked
- * through, in as many steps as the caller likes. */
+ * Unions of users are the most expensive part, so they are computed only for terms that could be in
+ * the result: the numbers of users in the slices give a lower and an upper bound for the window.
+ * The table is built and searched in steps whose size the caller limits. */
 #include "gateway/counts/trends.h"
 
 #include <assert.h>
@@ -19,11 +19,11 @@
 enum {
     SLICES = 2 * TREND_PARTS,
     NONE = -1,
-    CLOSE_POST_WORK = 64, /* of closing slices, with each post: it has a dozen terms, so what is
-                             over is closed sooner than as much has come again */
-    BEGIN_WORK = 1024,    /* of beginning to survey */
-    UNION_WORK = 10,      /* of a union of users, */
-    MENTION_WORK = 3      /* and of each set in it */
+    CLOSE_POST_WORK = 64, /* units for closing slices with each post: a post has about a
+                             dozen terms, so a slice is closed before the next one is full */
+    BEGIN_WORK = 1024,    /* for starting a survey */
+    UNION_WORK = 10,      /* for a union of users */
+    MENTION_WORK = 3      /* and for each set in it */
 };
 
 static_assert((int)TREND_PARTS <= (int)PEOPLE_SETS_MAX, "a union has all parts");
@@ -41,10 +41,10 @@ struct survey;
 struct trends {
     struct trend_question question;
     enum trend_of of;
-    uint64_t newest;       /* number of the slice since 1970 that is open; 0: none yet */
-    uint64_t to_close;     /* those from this one on that are over are to be closed */
-    struct survey *survey; /* of what is to be told; NULL: none has begun */
-    struct trend_slice slices[SLICES]; /* by number */
+    uint64_t newest;       /* number of the open slice, counted from 1970; 0: none yet */
+    uint64_t to_close;     /* ended slices from this number on are to be closed */
+    struct survey *survey; /* in progress; NULL: none */
+    struct trend_slice slices[SLICES]; /* slice n is at n % SLICES */
 };
 
 struct trends *trends_new(const struct trend_question *question, enum trend_of of)
@@ -70,7 +70,7 @@ void trends_free(struct trends *trends)
     mem_free(trends);
 }
 
-/* --- posts come --- */
+/* --- adding posts --- */
 
 static struct trend_slice *slice_of(struct trends *trends, uint64_t number)
 {
@@ -86,7 +86,7 @@ static void advance(struct trends *trends, uint64_t number)
         trends->to_close = number - SLICES + 1;
 }
 
-/* 0: all that are over are closed; 1: not yet; -ENOMEM. */
+/* 0: all slices that have ended are closed; 1: not yet; -ENOMEM. */
 static int close_over(struct trends *trends, size_t *work)
 {
     int r = 0;
@@ -111,7 +111,7 @@ bool trends_can_add(const struct trends *trends, const struct event *post)
            !(post->is_late && trend_slice_is_full(newest));
 }
 
-/* Without data: it is not counted. */
+/* Without data: the term is too long to be counted. */
 static struct sl_slice whole(const struct sl_term *term, char room[static TREND_TERM_BYTES])
 {
     if (term->text.size + term->path.size > TREND_TERM_BYTES)
@@ -148,21 +148,21 @@ int trends_add(struct trends *trends, const struct event *post, const struct sl_
 
 /* --- all terms of a window --- */
 
-/* Of a term in a slice. */
+/* A term in a slice. */
 struct mention {
     const struct trend_cell *cell;
-    int32_t next; /* of the same term; NONE */
-    int32_t part; /* of the window; NONE: before it */
+    int32_t next; /* of the same term, or NONE */
+    int32_t part; /* slice of the window; NONE: before it */
 };
 
 struct term {
     struct sl_slice text;
     uint64_t hash, posts, posts_before;
-    uint64_t users_most, users_least; /* bounds of the window's */
+    uint64_t users_most, users_least; /* bounds for the window */
     uint64_t before_most, before_least;
-    uint64_t known_before; /* part of survey.unseen_before that does not apply to this term */
+    uint64_t known_before; /* the part of survey.unseen_before that does not apply to this term */
     int32_t mentions;      /* the first one */
-    int32_t next;          /* of the same head; NONE */
+    int32_t next;          /* in the same chain, or NONE */
 };
 
 struct rising {
@@ -172,17 +172,17 @@ struct rising {
 };
 
 struct survey {
-    uint64_t last; /* number of the last slice of the window */
+    uint64_t last; /* number of the window's last slice */
     struct term *terms;
     struct mention *mentions;
     int32_t *heads;
-    size_t term_count, mention_count, head_count; /* heads: a power of two */
+    size_t term_count, mention_count, head_count; /* head_count is a power of two */
     uint64_t posts, posts_before;
-    uint64_t unseen_before; /* most users before of a term that none of those slices has */
-    double rate;            /* of the posts, to those before */
-    size_t slice, cell;     /* of the slices, the newest first: noted up to there */
-    size_t looked_at;       /* of the terms */
-    size_t rising_count;    /* of those up to there */
+    uint64_t unseen_before; /* the most earlier users of a term that no slice of the past has */
+    double rate;            /* posts of the window, divided by those before */
+    size_t slice, cell;     /* position: slices, newest first, have been read up to here */
+    size_t looked_at;       /* terms that have been processed */
+    size_t rising_count;    /* among the processed terms */
     struct rising rising[TREND_LIMIT_MAX];
     struct people_union people;
 };
@@ -232,7 +232,7 @@ static void note_cell(struct survey *survey, const struct trend_slice *slice,
 {
     struct term *term = find(survey, cell);
 
-    if (slice->order) /* it is open */
+    if (slice->order) /* open */
         cell->users = (uint32_t)people_count(&cell->people);
     if (!term && part != NONE)
         term = add(survey, cell);
@@ -240,7 +240,7 @@ static void note_cell(struct survey *survey, const struct trend_slice *slice,
         note(survey, term, slice, cell, part);
 }
 
-/* The slices of the window first: of before it, only their terms matter. */
+/* The slices of the window come first: of the past, only the window's terms matter. */
 static void note_slices(struct trends *trends, struct survey *survey, size_t *work)
 {
     while (survey->slice < SLICES) {
@@ -275,7 +275,7 @@ static void survey_end(struct trends *trends)
     trends->survey = NULL;
 }
 
-/* Of the window whose last slice is `last`. 0; -ENOMEM. */
+/* For the window whose last slice is `last`. 0; -ENOMEM. */
 static int survey_begin(struct trends *trends, uint64_t last)
 {
     struct survey *survey = mem_zalloc(sizeof(*survey));
@@ -304,7 +304,7 @@ static int survey_begin(struct trends *trends, uint64_t last)
     return 0;
 }
 
-/* --- those that rise most --- */
+/* --- the highest scores --- */
 
 static void spend(size_t *work, size_t units)
 {
@@ -316,7 +316,7 @@ static double square(double x)
     return x * x;
 }
 
-/* In tenths, so that whatever the last bits are, all agree on the order. */
+/* In tenths, so that rounding errors never change the order. */
 static int64_t score(double rate, uint64_t users, bool is_estimated, uint64_t before,
                      bool was_estimated)
 {
@@ -335,7 +335,7 @@ static uint64_t clamp(uint64_t number, uint64_t least, uint64_t most)
     return number < least ? least : number > most ? most : number;
 }
 
-/* Of the term in the window, or before. */
+/* The users of the term in the window, or before it. */
 static uint64_t users_of(struct survey *survey, const struct term *term, bool before,
                          bool *ret_is_estimated, size_t *work)
 {
@@ -382,14 +382,14 @@ static void insert(struct rising *list, size_t *count, size_t limit, const struc
     list[i] = *rising;
 }
 
-/* The most users before that the slices can have missed. The score expects them, or a term would
- * seem to rise because it was not counted before. */
+/* The maximum number of earlier users that the slices can have missed. The score includes them;
+ * otherwise a term could seem to rise because it was not counted before. */
 static uint64_t unseen_before(const struct survey *survey, const struct term *term)
 {
     return survey->unseen_before - term->known_before;
 }
 
-/* false: it is no trend, or surely none of the first `limit`. */
+/* false: the term is no trend, or certainly not among the first `limit`. */
 static bool could_rise(const struct survey *survey, enum trend_of of, const struct term *term,
                        int64_t least)
 {
@@ -450,7 +450,7 @@ int trends_survey(struct trends *trends, uint64_t end_ms, size_t *work)
     return survey->looked_at < survey->term_count;
 }
 
-/* --- told --- */
+/* --- printing --- */
 
 static const char *const signs[TREND_OF_COUNT] = {
     [TREND_OF_HASHTAGS] = "#", [TREND_OF_WORDS] = "",     [TREND_OF_LINKS] = "",
@@ -469,7 +469,7 @@ static void print_term(const struct trends *trends, const struct rising *rising,
     buffer_append_json_string(json, sl_slice(room, size + rising->term->text.size));
 }
 
-/* The users of each part of the window. */
+/* The number of users in each slice of the window. */
 static void print_past(const struct survey *survey, const struct term *term, struct buffer *json)
 {
     uint64_t past[TREND_PARTS] = {0};
@@ -506,7 +506,7 @@ static void print_rising(const struct trends *trends, const struct survey *surve
     buffer_append_char(json, '}');
 }
 
-/* The larger error of the window and of the one before. */
+/* The larger of the errors of the window and of its past. */
 static uint64_t error_of(struct trends *trends, uint64_t last)
 {
     uint64_t error = 0, before = 0;

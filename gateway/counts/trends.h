@@ -1,30 +1,29 @@
-/* gateway/counts/trends.h - the terms of one kind that rise: more users than their past lets
- * expect.
+/* gateway/counts/trends.h - finds terms of one kind that rise: with more users than expected from
+ * their past.
  *
- * Posts are counted by slices of the ids' time, a twelfth of the window each, aligned to 1970
- * (trend_slice.h). What ends at a moment is told from twelve of them, the last one as far as it has
- * come, and the past of it is the twelve before. A term's score is how many standard deviations its
- * users u lie above what is expected of its users b before,
+ * Posts are counted in slices of a twelfth of the window each, by the time of their ids, aligned to
+ * 1970 (trend_slice.h). A window consists of twelve slices, the last of which may be incomplete;
+ * the twelve before it are its past. The score of a term is the number of standard deviations by
+ * which its users u exceed the number expected from its users b in the past,
  *
  *     e = r b + 1/2      score = (u - e) / sqrt(u + r^2 b + 1/2 + (0.065 u)^2 + (0.065 r b)^2)
  *
- * which is the statistic of Wald for the ratio of two Poisson rates (Ng, Tang: "Testing the
- * equality of two Poisson means using the rate ratio", Statistics in Medicine 24, 2005,
- * "sample-based"; Gu, Ng, Tang, Schucany: "Testing the ratio of two Poisson rates", Biometrical
- * Journal 50, 2008), with half a user more expected, and with the error of estimated numbers of
- * users, which is left out of exact ones. r = (p + 100) / (q + 100) for p posts in the window and q
- * before: when everybody posts more, nothing has risen. Terms of one user are none, however often
- * he says them.
+ * This is Wald's statistic for the ratio of two Poisson rates (Ng, Tang: "Testing the equality of
+ * two Poisson means using the rate ratio", Statistics in Medicine 24, 2005, "sample-based"; Gu, Ng,
+ * Tang, Schucany: "Testing the ratio of two Poisson rates", Biometrical Journal 50, 2008), with
+ * half a user more expected, and with the error of estimated numbers of users, which is omitted for
+ * exact ones. r = (p + 100) / (q + 100) for p posts in the window and q before: if everybody posts
+ * more, nothing has risen. Terms of a single user are never trends.
  *
- * Where a slice has more terms than counters, it may have missed users of a term (trend_slice.h,
- * `unseen`). Then u is what was seen, and b is raised by the most that was missed: the score is a
- * lower bound, so that no term rises only because it was not counted before.
+ * If a slice had more terms than counters, it may have missed users of a term (trend_slice.h,
+ * `unseen`). Then u is the number seen, and b is increased by the maximum missed, so the score is a
+ * lower bound: no term rises only because it was not counted before.
  *
- * Of words, those are left out that are in more than one of TREND_STOP posts of the past, or, where
- * that has fewer than TREND_STOP_POSTS, of the window.
+ * Words in more than one of TREND_STOP posts of the past are left out; if the past has fewer than
+ * TREND_STOP_POSTS posts, the window is used instead.
  *
- * The same posts in the same order give the same bytes. Takes up to 14 MiB for each kind of term,
- * and 2 MiB more while it is told. */
+ * The same posts in the same order give the same bytes. Uses up to 14 MiB for each kind of term,
+ * and 2 MiB more while printing. */
 #pragma once
 
 #include <stdbool.h>
@@ -38,26 +37,28 @@
 enum {
     TREND_STOP = 50,
     TREND_STOP_POSTS = 100,
-    TREND_USERS_MIN = 2 /* who say a term, or it is no trend */
+    TREND_USERS_MIN = 2 /* terms with fewer users are never trends */
 };
 
 struct trends;
 
 /* NULL: out of memory. */
 struct trends *trends_new(const struct trend_question *question, enum trend_of of);
-void trends_free(struct trends *trends); /* NULL is fine */
+void trends_free(struct trends *trends); /* NULL is allowed */
 
-/* Can the post still be counted, as if it had come in order? Not when its slice is over, nor, if it
- * is late, when some of what came has been left out. */
+/* Whether the post can still be counted as if it had arrived in order. Not if its slice is closed,
+ * nor, for a late post, if terms have been dropped. */
 bool trends_can_add(const struct trends *trends, const struct event *post);
-/* A post, whose words have been read, in the order of ids. 0; -ENOMEM: it is no good any more. */
+/* Adds a post whose words have been read; in the order of ids. 0; -ENOMEM: the trends can no longer
+ * be used. */
 int trends_add(struct trends *trends, const struct event *post, const struct sl_words *words);
 
-/* Looks through what ends at this Unix time: all before it has been added, and nothing behind it.
- * Does no more than `*work`, which is lessened: units of looking at a term of a slice, some ten of
- * them a microsecond. 0: it can be printed; 1: call it again, and add nothing before; -ENOMEM. */
+/* Computes the trends of the window that ends at this Unix time; all posts before it, and none
+ * after it, must have been added. Does at most `*work` units and subtracts them: a unit is looking
+ * at a term of a slice, of which about ten take a microsecond. 0: finished; 1: call again before
+ * adding anything; -ENOMEM. */
 int trends_survey(struct trends *trends, uint64_t end_ms, size_t *work);
-/* Appends "error":N,"terms":[...] of what ends then; all of it is surveyed before, if that has not
- * been done. Nothing older than its past may be asked for after that. `json` is failed when memory
- * ran out. */
+/* Appends "error":N,"terms":[...] for the window that ends then, which is computed first if
+ * necessary. After that nothing older than its past can be printed. If out of memory, `json` is
+ * marked as failed. */
 void trends_print(struct trends *trends, uint64_t end_ms, struct buffer *json);
