@@ -206,6 +206,7 @@ static int check_pass(const struct front_settings *settings, const struct stream
                       uint64_t now_ms, struct stream_request *request, struct http_refusal *refusal)
 {
     struct stream_print print;
+    enum token_fault fault;
     int r;
 
     if (bearer_is_there(http, values[PARAMETER_ACCESS_TOKEN]))
@@ -214,8 +215,11 @@ static int check_pass(const struct front_settings *settings, const struct stream
         return bearer_refuse(TOKEN_EXPIRED, &pass->token, refusal);
     if (token_is_revoked(settings->policy, &pass->token, now_ms))
         return bearer_refuse(TOKEN_REVOKED, &pass->token, refusal);
-    if (!token_policy_has_key(settings->policy, &pass->token))
-        return stream_request_refuse_ticket(refusal, "the key of its token is not used any more");
+    fault = token_check_key(settings->policy, &pass->token);
+    if (fault == TOKEN_NO_KEYS_YET)
+        return bearer_refuse(fault, &pass->token, refusal);
+    if (fault != TOKEN_OK)
+        return stream_request_refuse_ticket(refusal, "the key of its token is not in use");
     r = print_request(request->stream, values, &print);
     if (r == 0 && strcmp(print.text, pass->print.text) != 0)
         r = stream_request_refuse_ticket(refusal, "the ticket is for another path or filter");

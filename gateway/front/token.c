@@ -116,7 +116,7 @@ static void choose_among(const struct token_policy *policy, const struct issuer_
 
 static void tell_unknown(const struct token_policy *policy, const struct issuer_keys *named)
 {
-    if (policy->tell_unknown && named)
+    if (policy->tell_unknown && named && named->settings->name)
         policy->tell_unknown(policy->unknown_context, named->settings->name);
 }
 
@@ -222,6 +222,36 @@ static enum token_fault check_parts(const struct token_policy *policy,
         name_holder(token, parts->signed_text);
     json_decref(claims);
     return fault;
+}
+
+static bool has_key(const struct issuer_keys *issuer, const struct token *token)
+{
+    char name[TOKEN_NAME_SIZE];
+
+    for (unsigned i = 0; i < issuer_keys_count(issuer); i++) {
+        const struct token_key *key = issuer_keys_key(issuer, i);
+
+        token_name(sl_slice_str(token_key_name(key)), name);
+        if (strcmp(name, token->kid) == 0 &&
+            (token->key_number == 0 || token->key_number == token_key_number(key)))
+            return true;
+    }
+    return false;
+}
+
+enum token_fault token_check_key(const struct token_policy *policy, const struct token *token)
+{
+    for (unsigned i = 0; i < policy->issuer_count; i++) {
+        const struct issuer_keys *issuer = &policy->issuers[i];
+
+        if (strcmp(issuer->name, token->issuer) != 0)
+            continue;
+        if (has_key(issuer, token))
+            return TOKEN_OK;
+        tell_unknown(policy, issuer);
+        return issuer_keys_are_awaited(issuer) ? TOKEN_NO_KEYS_YET : TOKEN_UNKNOWN_KEY;
+    }
+    return TOKEN_UNKNOWN_KEY;
 }
 
 enum token_fault token_check_signature(const struct token_policy *policy, struct sl_slice jws)

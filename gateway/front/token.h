@@ -110,8 +110,6 @@ struct token_key_id {
     uint64_t number; /* token_key_number() */
 };
 bool token_policy_key(const struct token_policy *policy, unsigned n, struct token_key_id *ret_id);
-/* Whether the key that verified this token, perhaps on another gateway, is one of them. */
-bool token_policy_has_key(const struct token_policy *policy, const struct token *token);
 
 /* Called when a token names a key that its issuer does not have, or not yet. `issuer` has a
  * name. */
@@ -134,6 +132,10 @@ bool token_is_revoked(const struct token_policy *policy, const struct token *tok
  * issuer and kid. `now_ms`: Unix time. */
 enum token_fault token_check(const struct token_policy *policy, struct sl_slice jwt,
                              uint64_t now_ms, struct token *ret_token);
+
+/* Whether the key that verified this token, perhaps on another gateway, is one of the policy's:
+ * TOKEN_OK, TOKEN_UNKNOWN_KEY or TOKEN_NO_KEYS_YET. */
+enum token_fault token_check_key(const struct token_policy *policy, const struct token *token);
 
 /* Checks only the form, header, key and signature, with any content: for test vectors, which have
  * no claims. */

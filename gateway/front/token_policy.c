@@ -194,18 +194,6 @@ bool token_policy_key(const struct token_policy *policy, unsigned n, struct toke
     return false;
 }
 
-bool token_policy_has_key(const struct token_policy *policy, const struct token *token)
-{
-    struct token_key_id id;
-
-    for (unsigned i = 0; token_policy_key(policy, i, &id); i++) {
-        if (strcmp(id.kid, token->kid) == 0 && strcmp(id.issuer, token->issuer) == 0 &&
-            (token->key_number == 0 || token->key_number == id.number))
-            return true;
-    }
-    return false;
-}
-
 void token_policy_forget(const struct token_policy *policy)
 {
     token_memory_forget(policy->memory);

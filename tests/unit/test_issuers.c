@@ -491,9 +491,19 @@ static void test_fetched_set_may_come_later(void **state)
     assert_null(file->set);
     assert_int_equal(check(policy, CLAIMS(), key_a, &token), TOKEN_NO_KEYS_YET);
     assert_string_equal(unknown_of, "https://a");
+    unknown_of = NULL;
+    token = (struct token){.issuer = "https://a", .kid = "k"}; /* checked by another gateway */
+    assert_int_equal(token_check_key(policy, &token), TOKEN_NO_KEYS_YET);
+    assert_string_equal(unknown_of, "https://a");
     write_set(strrchr(file->path, '/') + 1, key_a);
     assert_int_equal(key_set_file_reread(file, &failure), 1);
     assert_int_equal(check(policy, CLAIMS(), key_a, &token), TOKEN_OK);
+    unknown_of = NULL;
+    assert_int_equal(token_check_key(policy, &token), TOKEN_OK);
+    assert_null(unknown_of);
+    token.key_number--;
+    assert_int_equal(token_check_key(policy, &token), TOKEN_UNKNOWN_KEY);
+    assert_string_equal(unknown_of, "https://a");
     assert_null(token_policy_file(policy, 1)->set);
     token_policy_free(policy);
     key_sources_done(&sources);
