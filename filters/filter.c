@@ -16,6 +16,11 @@
 enum { TYPES = 0x1F, HAS_SAMPLE = 0x20, HAS_PARTITION = 0x40, HAS_LANGUAGES = 0x80 };
 _Static_assert(1 << SL_EVENT_TYPE_COUNT == TYPES + 1, "a bit for each");
 
+static size_t chosen_bytes(uint32_t parts)
+{
+    return (parts + 7) / 8;
+}
+
 void sl_filter_write_head(const struct sl_filter_view *view, struct buffer *key)
 {
     unsigned first = view->types;
@@ -30,8 +35,8 @@ void sl_filter_write_head(const struct sl_filter_view *view, struct buffer *key)
     if (first & HAS_SAMPLE)
         buffer_append(key, &view->sample_ppm, sizeof(view->sample_ppm));
     if (first & HAS_PARTITION) {
-        buffer_append(key, &view->part, sizeof(view->part));
         buffer_append(key, &view->parts, sizeof(view->parts));
+        buffer_append(key, view->chosen, chosen_bytes(view->parts));
     }
     buffer_append_slice(key, view->languages);
 }
@@ -44,7 +49,7 @@ static void take(struct sl_slice *rest, void *number, size_t size)
 
 struct sl_filter_view sl_filter_view(const struct sl_filter *filter)
 {
-    struct sl_filter_view view = {.sample_ppm = SL_SAMPLE_ALL, .part = 1, .parts = 1};
+    struct sl_filter_view view = {.sample_ppm = SL_SAMPLE_ALL, .parts = 1};
     struct sl_slice rest = sl_slice(filter->key, filter->key_size);
     struct sl_condition languages;
     unsigned char first;
@@ -54,8 +59,9 @@ struct sl_filter_view sl_filter_view(const struct sl_filter *filter)
     if (first & HAS_SAMPLE)
         take(&rest, &view.sample_ppm, sizeof(view.sample_ppm));
     if (first & HAS_PARTITION) {
-        take(&rest, &view.part, sizeof(view.part));
         take(&rest, &view.parts, sizeof(view.parts));
+        view.chosen = (const unsigned char *)rest.data;
+        rest = sl_slice_from(rest, chosen_bytes(view.parts));
     }
     if (first & HAS_LANGUAGES) {
         sl_condition_next(&rest, &languages);
@@ -111,7 +117,7 @@ bool sl_filter_admits(const struct sl_filter_view *view, const struct sl_event_v
         return false;
     if (view->sample_ppm < SL_SAMPLE_ALL && !sl_sample_has(view->sample_ppm, event->sample_id))
         return false;
-    if (view->parts > 1 && sl_partition_of(view->parts, event->sample_id) != view->part)
+    if (view->parts > 1 && !sl_partition_has(view->chosen, view->parts, event->sample_id))
         return false;
     if (view->languages.size == 0 || sl_event_is_bare(event) || !sl_event_is_post(event))
         return true;

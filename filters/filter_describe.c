@@ -301,6 +301,19 @@ static void describe_condition(struct description *description, struct sl_slice 
     describe(description, &condition);
 }
 
+static void describe_partition(struct description *description, const struct sl_filter_view *view)
+{
+    const char *before = "; part ";
+
+    for (uint32_t part = 0; part < view->parts && !is_full(description); part++) {
+        if (!(view->chosen[part / 8] & 1u << part % 8))
+            continue;
+        buffer_append_format(description->words, "%s%u", before, part + 1);
+        before = ", ";
+    }
+    buffer_append_format(description->words, " of %u", view->parts);
+}
+
 static void describe_restrictors(struct description *description, const struct sl_filter_view *view)
 {
     struct sl_slice languages = view->languages;
@@ -315,7 +328,7 @@ static void describe_restrictors(struct description *description, const struct s
         describe_share(description, view->sample_ppm);
     }
     if (view->parts > 1)
-        buffer_append_format(description->words, "; part %u of %u", view->part, view->parts);
+        describe_partition(description, view);
 }
 
 void sl_filter_describe(const struct sl_filter *filter, size_t max_bytes, struct buffer *words)

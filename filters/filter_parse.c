@@ -201,7 +201,7 @@ static int parse_types(struct sl_parse *parse, struct sl_slice types, unsigned *
 }
 
 static int parse_restrictors(struct sl_parse *parse, const struct sl_filter_text *text,
-                             struct sl_filter_view *view)
+                             struct sl_filter_view *view, unsigned char *chosen)
 {
     int r = 0;
 
@@ -214,7 +214,7 @@ static int parse_restrictors(struct sl_parse *parse, const struct sl_filter_text
         return sl_parse_refuse(parse, SL_FAULT_BAD_SAMPLE);
     begin_member(parse, "partition", text->partition);
     if (text->partition.data &&
-        sl_parse_partition(sl_scan_trim(text->partition), &view->part, &view->parts) < 0)
+        sl_parse_partition(sl_scan_trim(text->partition), chosen, &view->parts) < 0)
         return sl_parse_refuse(parse, SL_FAULT_BAD_PARTITION);
     if (text->types.data)
         r = parse_types(parse, text->types, &view->types);
@@ -280,8 +280,9 @@ static struct sl_filter *filter_make(struct sl_parse *parse, const struct sl_fil
 static int parse_filter(struct sl_parse *parse, const struct sl_filter_text *text,
                         const struct sl_filter_limits *limits, struct sl_filter **ret_filter)
 {
+    unsigned char chosen[SL_PARTITION_BYTES];
     struct sl_filter_view view = {
-        .types = TYPES_DEFAULT, .sample_ppm = SL_SAMPLE_ALL, .part = 1, .parts = 1};
+        .types = TYPES_DEFAULT, .sample_ppm = SL_SAMPLE_ALL, .parts = 1, .chosen = chosen};
     const struct buffer *conditions = &parse->builder.bytes;
     unsigned kinds = kinds_of(text);
     size_t selectors;
@@ -295,7 +296,7 @@ static int parse_filter(struct sl_parse *parse, const struct sl_filter_text *tex
     sl_condition_close(&parse->builder, SL_CONDITION_ANY, 0);
     selectors = conditions->size;
 
-    r = parse_restrictors(parse, text, &view);
+    r = parse_restrictors(parse, text, &view, chosen);
     if (r < 0)
         return r;
     if (kinds == 0) {

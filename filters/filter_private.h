@@ -23,8 +23,9 @@ struct sl_filter {
 struct sl_filter_view {
     unsigned types;
     uint32_t sample_ppm;
-    uint32_t part, parts;      /* 1 of 1: no partition */
-    struct sl_slice languages; /* a condition; empty: any language */
+    uint32_t parts;              /* 1: no partition */
+    const unsigned char *chosen; /* a bit for each of `parts` */
+    struct sl_slice languages;   /* a condition; empty: any language */
     struct sl_slice condition;
 };
 

@@ -1,6 +1,7 @@
 #include "filters/sample.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* Parses up to `max` digits at the front of *text. 0: there are none, or more. */
 static size_t take_digits(struct sl_slice *text, size_t max, uint32_t *ret_number)
@@ -48,16 +49,30 @@ int sl_parse_sample(struct sl_slice text, uint32_t *ret_ppm)
     return 0;
 }
 
-int sl_parse_partition(struct sl_slice text, uint32_t *ret_part, uint32_t *ret_parts)
+static uint32_t count_chosen(const unsigned char *chosen)
 {
-    uint32_t part, parts;
+    uint32_t count = 0;
 
-    if (take_digits(&text, 4, &part) == 0 || !take_char(&text, '/') ||
-        take_digits(&text, 4, &parts) == 0 || text.size > 0)
+    for (size_t i = 0; i < SL_PARTITION_BYTES; i++)
+        count += (uint32_t)__builtin_popcount(chosen[i]);
+    return count;
+}
+
+int sl_parse_partition(struct sl_slice text, unsigned char ret_chosen[static SL_PARTITION_BYTES],
+                       uint32_t *ret_parts)
+{
+    uint32_t part, parts, last = 0;
+
+    memset(ret_chosen, 0, SL_PARTITION_BYTES);
+    do {
+        if (take_digits(&text, 4, &part) == 0 || part < 1 || part > SL_PARTITION_MAX)
+            return -EINVAL;
+        ret_chosen[(part - 1) / 8] |= (unsigned char)(1u << (part - 1) % 8);
+        last = part > last ? part : last;
+    } while (take_char(&text, ','));
+    if (!take_char(&text, '/') || take_digits(&text, 4, &parts) == 0 || text.size > 0 ||
+        last > parts || parts > SL_PARTITION_MAX)
         return -EINVAL;
-    if (part < 1 || part > parts || parts > SL_PARTITION_MAX)
-        return -EINVAL;
-    *ret_part = part;
-    *ret_parts = parts;
+    *ret_parts = count_chosen(ret_chosen) == parts ? 1 : parts;
     return 0;
 }

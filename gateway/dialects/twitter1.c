@@ -22,6 +22,7 @@ enum {
     COUNT_MAX = 150000,
     COUNT_ROOM = 16,
     FIREHOSE_PARTITIONS = 16,
+    PARTITIONS_ROOM = FIREHOSE_PARTITIONS * 3 + 3, /* 1,...,16/16 and its end */
     KEEPALIVE_MS = 30000,
     COUNT_ENDS_WITHIN_MS = 1000
 };
@@ -189,29 +190,30 @@ static unsigned next_partition(struct sl_slice *list)
     return number < FIREHOSE_PARTITIONS ? number : FIREHOSE_PARTITIONS;
 }
 
-/* One partition, or all of them, which means no restriction, because a filter can select only one.
- * Without this parameter, clients that divide the firehose among their connections would get each
- * post on all of them. */
+/* Clients divide the firehose among their connections. Twitter's partitions begin at 0, ours at 1.
+ */
 static int read_partitions(struct sl_slice list, struct dialect_stream *asked,
                            struct http_refusal *refusal)
 {
-    char *part = asked->room + 2 * COUNT_ROOM;
-    unsigned found = 0, last = 0;
+    char *parts = asked->room + 2 * COUNT_ROOM;
+    size_t size = 0;
+    unsigned found = 0;
 
     if (!list.data)
         return 0;
-    do {
-        last = next_partition(&list);
-        found |= 1u << last;
-    } while (list.size > 0);
-    if (found == (1u << FIREHOSE_PARTITIONS) - 1)
-        return 0;
-    if (found != 1u << last || last == FIREHOSE_PARTITIONS)
+    do
+        found |= 1u << next_partition(&list);
+    while (list.size > 0);
+    if (found & 1u << FIREHOSE_PARTITIONS)
         return http_refuse(refusal, 406, "bad_partitions", "partitions",
-                           "partitions must be one number from 0 to %d here, or all of them",
-                           FIREHOSE_PARTITIONS - 1);
-    snprintf(part, COUNT_ROOM, "%u/%d", last + 1, FIREHOSE_PARTITIONS);
-    dialect_ask(asked, "partition", sl_slice_str(part));
+                           "partitions must be numbers from 0 to %d", FIREHOSE_PARTITIONS - 1);
+    for (unsigned i = 0; i < FIREHOSE_PARTITIONS; i++) {
+        if (found & 1u << i)
+            size += (size_t)snprintf(parts + size, PARTITIONS_ROOM - size, "%s%u",
+                                     size > 0 ? "," : "", i + 1);
+    }
+    snprintf(parts + size, PARTITIONS_ROOM - size, "/%d", FIREHOSE_PARTITIONS);
+    dialect_ask(asked, "partition", sl_slice_str(parts));
     return 0;
 }
 

@@ -131,7 +131,8 @@ def test_tokens_and_methods(gateway, publish, carry, method):
     (f"{FILTER}?track=tea&filter_level=medium", 406),
     (f"{FIREHOSE}?partitions=", 406),
     (f"{FIREHOSE}?partitions=16", 406),
-    (f"{FIREHOSE}?partitions=1,2", 406),
+    (f"{FIREHOSE}?partitions=1,16", 406),
+    (f"{FIREHOSE}?partitions=1,,2", 406),
     (f"{FIREHOSE}?partitions=1/16", 406),
     (f"{FILTER}?track=tea&delimited=yes", 406),
 ])
@@ -241,13 +242,16 @@ def test_a_language_restricts_all_the_rest(gateway, publish):
 def test_the_firehose_has_sixteen_partitions(gateway, publish):
     streams = [gateway.stream(f"{FIREHOSE}?partitions={part}") for part in range(16)]
     try:
-        with gateway.stream(f"{FIREHOSE}?partitions=" + ",".join(map(str, range(16)))) as whole:
+        with gateway.stream(f"{FIREHOSE}?partitions=" + ",".join(map(str, range(16)))) as whole, \
+                gateway.stream(f"{FIREHOSE}?partitions=9,0,1,2,9") as some, \
+                gateway.stream(f"{FIREHOSE}?partitions=" + ",".join(str(part) for part in range(16) if part not in (0, 1, 2, 9))) as rest:
             counted = {part: 0 for part in range(16)}
             for number in range(114677090000000, 114677090000100):
                 publish(events.post(number, "shared"))
                 part = (hash_of_id(number) & 0xffffffff) * 16 >> 32
                 counted[part] += 1
-                assert [one.next().json["id"] for one in (streams[part], whole)] == [number, number]
+                wanted = (streams[part], whole, some if part in (0, 1, 2, 9) else rest)
+                assert [one.next().json["id"] for one in wanted] == [number] * 3
         assert sum(count > 0 for count in counted.values()) > 10
     finally:
         for stream in streams:

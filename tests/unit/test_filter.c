@@ -231,6 +231,9 @@ static void test_sample_and_partition_alone_select_from_everything(void **state)
     assert_true(try_match_once(TRY_FILTER(.partition = SL_SLICE(" 8/8 ")), &event));
     assert_false(try_match_once(TRY_FILTER(.partition = SL_SLICE("7/8")), &event));
     assert_true(try_match_once(TRY_FILTER(.partition = SL_SLICE("1/1")), &event));
+    assert_true(try_match_once(TRY_FILTER(.partition = SL_SLICE("1,8,3/8")), &event));
+    assert_false(try_match_once(TRY_FILTER(.partition = SL_SLICE("1,2,3,4,5,6,7/8")), &event));
+    assert_true(try_match_once(TRY_FILTER(.partition = SL_SLICE("2,1/2")), &event));
     assert_false(
         try_match_once(TRY_FILTER(.track = SL_SLICE("y"), .sample = SL_SLICE("100")), &event));
     assert_false(
@@ -507,6 +510,12 @@ static void test_filters_of_equal_meaning_have_equal_keys(void **state)
     assert_same_key(TEXT(.track = SL_SLICE("a"), .firehose = true), TEXT(.firehose = true), true);
     assert_same_key(TEXT(.track = SL_SLICE("a"), .sample = SL_SLICE("100")),
                     TEXT(.track = SL_SLICE("a"), .partition = SL_SLICE("1/1")), true);
+    assert_same_key(TEXT(.track = SL_SLICE("a"), .partition = SL_SLICE("2,1/4")),
+                    TEXT(.track = SL_SLICE("a"), .partition = SL_SLICE("1,2,1/4")), true);
+    assert_same_key(TEXT(.track = SL_SLICE("a"), .partition = SL_SLICE("2,1/2")),
+                    TEXT(.track = SL_SLICE("a"), .partition = SL_SLICE("1/1")), true);
+    assert_same_key(TEXT(.track = SL_SLICE("a"), .partition = SL_SLICE("2/4")),
+                    TEXT(.track = SL_SLICE("a"), .partition = SL_SLICE("1,2/4")), false);
     assert_same_key(TEXT(.track = SL_SLICE("a"), .types = SL_SLICE("delete,post")),
                     TEXT(.track = SL_SLICE("a")), true);
     assert_same_key(TEXT(.track = SL_SLICE("a"), .language = SL_SLICE("en,ZH")),

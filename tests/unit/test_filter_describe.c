@@ -95,6 +95,8 @@ static void test_restrictors_follow(void **state)
                                  .language = SL_SLICE("EN,zh")},
         "posts and deletions, all; only in language en or language zh; 0.25 % of them; part 2 of "
         "4");
+    expect(&(struct sl_filter_text){.partition = SL_SLICE("12,2,3/16")},
+           "posts and deletions, all; part 2, 3, 12 of 16");
 }
 
 static void test_what_is_too_long_is_cut(void **state)

@@ -92,8 +92,9 @@ static void test_bad_restrictors_are_refused(void **state)
 {
     const char *const bad_samples[] = {"",   "0",  "0.0000", "100.1", "0.00001", "1,5", "-1",
                                        "+1", "1.", ".5",     "1 %",   "1%%",     "1000"};
-    const char *const bad_partitions[] = {"",   "1",  "0/1",  "2/1",   "1/1025",  "1/0",
-                                          "1/", "/1", "1 /2", "1/2/3", "00001/2", "a/b"};
+    const char *const bad_partitions[] = {"",     "1",    "0/1",   "2/1",   "1/1025",  "1/0",
+                                          "1/",   "/1",   "1 /2",  "1/2/3", "00001/2", "a/b",
+                                          "1,/4", ",1/4", "1,5/4", "1,2",   "1;2/4"};
 
     (void)state;
     REFUSED("bad_language", .firehose = true, .language = SL_SLICE(""));
@@ -108,6 +109,7 @@ static void test_bad_restrictors_are_refused(void **state)
     for (size_t i = 0; i < sizeof(bad_partitions) / sizeof(bad_partitions[0]); i++)
         REFUSED("bad_partition", .partition = sl_slice_str(bad_partitions[i]));
     REFUSED("", .partition = SL_SLICE(" 0001/1024 "));
+    REFUSED("", .partition = SL_SLICE("1,1024,1/1024"));
     REFUSED("bad_types", .firehose = true, .types = SL_SLICE(""));
     REFUSED("bad_types", .firehose = true, .types = SL_SLICE("post,,delete"));
     REFUSED("bad_types", .firehose = true, .types = SL_SLICE("Post"));
