@@ -36,7 +36,6 @@ static inline bool sl_partition_has(const unsigned char *chosen, uint32_t parts,
     return chosen[part / 8] & 1u << part % 8;
 }
 
-/* Parses k,...,k/n with 1 <= k <= n <= 1024. If all parts are chosen, *ret_parts is 1. 0; -EINVAL.
- */
+/* Parses k,...,k/n with 1 <= k <= n <= 1024. All parts chosen: *ret_parts is 1. 0; -EINVAL. */
 int sl_parse_partition(struct sl_slice text, unsigned char ret_chosen[static SL_PARTITION_BYTES],
                        uint32_t *ret_parts);

@@ -100,7 +100,9 @@ struct client {
     uint64_t warned_ms;    /* clock of the loop: told last that it falls behind; 0: never */
     uint64_t sent_events;
     uint64_t sent_bytes;
-    uint64_t replayed; /* events that were read for it behind where it began */
+    uint64_t replayed;         /* events that were read for it behind where it began */
+    uint64_t undelivered;      /* posts it was not sent: outbox_client_undelivered() */
+    uint64_t undelivered_from; /* the outbox's number when that was last computed */
     struct client_sampling sampling;
     struct client_progress progress; /* the survey's */
     struct gzip_sum sum;             /* of all that it was sent, up to ... */

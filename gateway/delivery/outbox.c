@@ -99,7 +99,7 @@ static enum client_state state_in_step(const struct outbox *outbox)
     return outbox->history.deflater ? CLIENT_FRESH : CLIENT_IN_STEP;
 }
 
-/* --- the sum of what a client was sent, over HTTP --- */
+/* --- the sums of what a client was sent, over HTTP, and of what it was not --- */
 
 static bool is_gzip(const struct outbox *outbox)
 {
@@ -120,13 +120,25 @@ static struct gzip_sum sum_before(const struct outbox *outbox, uint64_t position
         .crc = position == outbox->next ? outbox->crc : entry_at(outbox, position)->crc_before};
 }
 
-/* What it was sent of the outbox since it was last asked enters its own sum. */
-static void settle_sum(struct client *client)
+static uint64_t undelivered_before(const struct outbox *outbox, uint64_t position)
+{
+    return position == outbox->next ? outbox->undelivered
+                                    : entry_at(outbox, position)->undelivered_before;
+}
+
+/* What it was sent of the outbox since it was last asked, and what not, enters its own sums. */
+static void settle_sums(struct client *client)
 {
     struct outbox *outbox = client->outbox;
     struct gzip_sum now, more;
+    uint64_t undelivered;
 
-    if (!is_gzip(outbox) || client->state == CLIENT_NOWHERE)
+    if (client->state == CLIENT_NOWHERE)
+        return;
+    undelivered = undelivered_before(outbox, client->at);
+    client->undelivered += undelivered - client->undelivered_from;
+    client->undelivered_from = undelivered;
+    if (!is_gzip(outbox))
         return;
     now = sum_before(outbox, client->at);
     more = gzip_sum_between(&client->sum_from, &now);
@@ -137,11 +149,18 @@ static void settle_sum(struct client *client)
 void outbox_client_said(struct client *client, const struct gzip_sum *said)
 {
     if (client->outbox) {
-        settle_sum(client);
+        settle_sums(client);
         if (client->state == CLIENT_IN_STEP)
             move_to(client, state_in_step(client->outbox));
     }
     gzip_sum_join(&client->sum, said);
+}
+
+uint64_t outbox_client_undelivered(struct client *client)
+{
+    if (client->outbox)
+        settle_sums(client);
+    return client->undelivered;
 }
 
 /* --- who is a member --- */
@@ -152,6 +171,7 @@ void outbox_join(struct outbox *outbox, struct client *client)
     client->outbox = outbox;
     outbox->members++;
     client->at = outbox->next;
+    client->undelivered_from = outbox->undelivered;
     if (is_gzip(outbox))
         client->sum_from = sum_before(outbox, client->at);
     move_to(client, outbox->next == outbox->flushed ? state_in_step(outbox) : CLIENT_JOINING);
@@ -163,7 +183,7 @@ void outbox_set_aside(struct client *client)
 {
     if (!client->outbox)
         return;
-    settle_sum(client);
+    settle_sums(client);
     if (client->at == client->outbox->first)
         client->outbox->oldest_moved = true;
     move_to(client, CLIENT_NOWHERE);
@@ -346,6 +366,7 @@ static int append(struct outbox *outbox, struct event *event, uint64_t fields,
 {
     const struct outbox_settings *settings = &outbox->settings;
     struct outbox_entry entry = {.bytes_before = outbox->bytes,
+                                 .undelivered_before = outbox->undelivered,
                                  .cursor = cursor_before(event, head->id)};
 
     assert(!tail.data || !settings->tail.data);
@@ -359,6 +380,7 @@ static int append(struct outbox *outbox, struct event *event, uint64_t fields,
                                               : reducer_reduce(settings->reducer, event, fields);
     if (entry.event && entry.event->json.size == 0 && event->kind != EVENT_KEEPALIVE) {
         /* nothing is said of it, in a dialect */
+        outbox->undelivered += event->kind == EVENT_POST;
         entry_done(&entry);
         return 0;
     }

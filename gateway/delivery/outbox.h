@@ -61,6 +61,7 @@ struct outbox {
     uint64_t capacity;       /* a power of two, or 0 */
     uint64_t bytes;          /* of all entries ever appended */
     uint32_t crc;            /* CRC-32 of them, with gzip */
+    uint64_t undelivered;    /* posts that a dialect has left out */
     uint64_t keepalives_end; /* position behind the newest keep-alive; 0: there was none */
     struct history history;  /* of those in step */
     struct list in_step, fresh, joining, behind;
@@ -88,6 +89,9 @@ void outbox_set_aside(struct client *client);
 /* Inside a body of gzip the client has been sent something of its own, whose sum is `said`. One in
  * no outbox is fine. After outbox_leave() the sum of all that it was sent is client->sum. */
 void outbox_client_said(struct client *client, const struct gzip_sum *said);
+
+/* The number of posts that the client was not sent because its dialect left them out. */
+uint64_t outbox_client_undelivered(struct client *client);
 
 bool outbox_is_deserted(const struct outbox *outbox);
 /* Has the client been sent all that it is owed? */

@@ -33,8 +33,9 @@ struct outbox_entry {
                                   before that */
     uint32_t crc_before;       /* with gzip: of all entries before this one */
     uint64_t cursor;           /* of a client that has everything before a logged event, or a gap */
-    struct sl_cursor *compound; /* the same, when it is not plain; else NULL */
-    uint64_t bytes_before;      /* of all entries before this one */
+    struct sl_cursor *compound;  /* the same, when it is not plain; else NULL */
+    uint64_t bytes_before;       /* of all entries before this one */
+    uint64_t undelivered_before; /* outbox->undelivered before this one */
 };
 
 static inline struct outbox_entry *entry_at(const struct outbox *outbox, uint64_t position)

@@ -190,8 +190,7 @@ static unsigned next_partition(struct sl_slice *list)
     return number < FIREHOSE_PARTITIONS ? number : FIREHOSE_PARTITIONS;
 }
 
-/* Clients divide the firehose among their connections. Twitter's partitions begin at 0, ours at 1.
- */
+/* Clients divide the firehose among their connections. Partitions begin at 0, Sluice's at 1. */
 static int read_partitions(struct sl_slice list, struct dialect_stream *asked,
                            struct http_refusal *refusal)
 {
@@ -331,5 +330,6 @@ const struct dialect twitter1 = {
     .max_keepalive_ms = KEEPALIVE_MS,
     .find_token = find_token,
     .render = twitter1_render,
+    .limit = twitter1_limit,
     .refuse = refuse,
 };

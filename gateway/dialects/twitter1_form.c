@@ -16,6 +16,9 @@
 #include "gateway/dialects/twitter1_entities.h"
 #include "src/model/id.h"
 
+/* The largest message that hbc accepts, including its line end. */
+enum { MESSAGE_MAX_BYTES = 500000, LINE_END_BYTES = 2 };
+
 static json_t *number_of(struct sl_slice id)
 {
     return id.data ? json_integer(tweet_id_number(id)) : json_null();
@@ -215,6 +218,18 @@ static json_t *warning_of(const json_t *event)
                      "percent_full", 60);
 }
 
+/* A `limit` would need the number of posts, which is not known. hbc needs `percent_full`. */
+static json_t *gap_of(const json_t *event)
+{
+    json_t *message = json_sprintf("Posts are missing here: those after id %s, up to id %s, can no "
+                                   "longer be delivered. Their number is not known.",
+                                   json_string_value(json_object_get(event, "from")),
+                                   json_string_value(json_object_get(event, "to")));
+
+    return json_pack("{s:{s:s,s:o,s:i}}", "warning", "code", "GAP", "message", message,
+                     "percent_full", 0);
+}
+
 /* NULL: out of memory; null: no message. */
 static json_t *message_of(const struct event *event, const json_t *json, uint64_t options)
 {
@@ -225,6 +240,8 @@ static json_t *message_of(const struct event *event, const json_t *json, uint64_
         return delete_of(json);
     case EVENT_WARNING:
         return options & TWITTER1_WARNINGS ? warning_of(json) : json_null();
+    case EVENT_GAP:
+        return gap_of(json);
     default:
         return json_null();
     }
@@ -234,11 +251,21 @@ int twitter1_render(const struct event *event, uint64_t options, struct buffer *
 {
     json_t *json = event_json_read(event);
     json_t *message = json ? message_of(event, json, options) : NULL;
+    size_t begin = ret_text->size;
     int r = message ? 0 : -ENOMEM;
 
     if (message && !json_is_null(message))
         r = event_json_append(message, JSON_ENSURE_ASCII, ret_text);
+    if (ret_text->size - begin > MESSAGE_MAX_BYTES - LINE_END_BYTES)
+        ret_text->size = begin;
     json_decref(json);
     json_decref(message);
     return r;
+}
+
+void twitter1_limit(uint64_t posts, uint64_t now_ms, struct buffer *ret_json)
+{
+    buffer_append_format(ret_json,
+                         "{\"limit\":{\"track\":%" PRIu64 ",\"timestamp_ms\":\"%" PRIu64 "\"}}",
+                         posts, now_ms);
 }

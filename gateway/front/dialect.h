@@ -161,6 +161,9 @@ struct dialect {
     bool sends_first_refusal; /* refusals of the request itself are also sent as a message, not over
                                 HTTP */
     bool echoes_protocol;     /* the first subprotocol offered is chosen, whatever it is */
+    /* Prints the JSON that tells the client of an HTTP stream how many posts it was not sent since
+     * the stream began, because render() left them out. NULL: clients are not told. */
+    void (*limit)(uint64_t posts, uint64_t now_ms, struct buffer *ret_json);
     /* The JSON at the end of HTTP streams; nothing: they just end. NULL: all do. */
     void (*farewell)(enum disconnect_reason why, struct buffer *ret_json);
     struct dialect_close (*close_of)(enum disconnect_reason why); /* NULL: as ours */

@@ -36,8 +36,9 @@ struct channel {
     bool is_evicted;
     uint8_t disconnect_reason; /* enum disconnect_reason, if `is_evicted` */
     struct sl_cursor disconnect_cursor;
-    uint64_t added[USE_SUMS]; /* what has been added to the subject's use so far */
-    size_t left_filters;      /* filters when it left delivery, and their bytes of text */
+    uint64_t told_undelivered; /* the number that the client was last told */
+    uint64_t added[USE_SUMS];  /* what has been added to the subject's use so far */
+    size_t left_filters;       /* filters when it left delivery, and their bytes of text */
     size_t left_filter_bytes;
 };
 

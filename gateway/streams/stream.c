@@ -248,6 +248,8 @@ static void on_timer(uv_timer_t *timer)
         return;
     if (stream_token_warning_left_ms(stream) == 0)
         stream_warn_of_token(stream);
+    if (!stream->wire.is_blocked)
+        stream_say_undelivered(stream);
     if (all_quiet_ms(stream) >= keepalive_ms(stream))
         keep_alive(stream);
     say_cursors(stream);
@@ -359,6 +361,7 @@ static void send_farewell(struct stream *stream)
     stream_leave_delivery(stream);
     end_opened(stream);
     say_retry(stream, retry_ms);
+    stream_say_undelivered(stream);
     channel_say_disconnect(&stream->own, retry_ms);
     stream->protocol->say_end(stream, disconnect_row(own->disconnect_reason));
     stream_leave(stream, own->disconnect_reason == DISCONNECT_TOO_SLOW ? LEAVING_SLOWLY_MS

@@ -258,6 +258,9 @@ void stream_say(struct stream *stream, struct sl_slice frames);
 /* Sends one frame and frees it; in HTTP/1.0 without the chunk around it. The frame is compressed if
  * the stream is. */
 void stream_say_frame(struct stream *stream, struct buffer *frame);
+/* Tells the client how many posts it was not sent, if its dialect does so and the number has
+ * changed. */
+void stream_say_undelivered(struct stream *stream);
 
 /* Ends the stream at the end of the turn. */
 void stream_end(struct stream *stream, enum stream_end end);

@@ -1,9 +1,12 @@
 /* stream_say.c - what is sent on a connection apart from delivery's data.
  *
  * Limits: MAX_HELD_BYTES wait for a connection; stream_memory.c limits the sum of all. */
+#include "base/clock.h"
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/frame.h"
 #include "gateway/delivery/outbox.h"
+#include "gateway/front/dialect.h"
+#include "gateway/metrics/metrics.h"
 #include "gateway/streams/stream.h"
 
 enum { MAX_HELD_BYTES = 1 << 20 /* for a client that does not read */ };
@@ -64,4 +67,23 @@ void stream_say_frame(struct stream *stream, struct buffer *frame)
         stream_say(stream, stream->own.client.unchunked ? frame_unchunk(buffer_slice(frame))
                                                         : buffer_slice(frame));
     buffer_done(frame);
+}
+
+void stream_say_undelivered(struct stream *stream)
+{
+    struct channel *channel = &stream->own;
+    const struct dialect *dialect = channel->request.dialect;
+    uint64_t undelivered = outbox_client_undelivered(&channel->client);
+    struct buffer frame = BUFFER_INIT, json = BUFFER_INIT;
+
+    if (!dialect || !dialect->limit || undelivered == channel->told_undelivered)
+        return;
+    dialect->limit(undelivered, clock_wall_ms(), &json);
+    frame_append_message(&frame, channel->client.format, NULL, buffer_slice(&json));
+    frame.failed = frame.failed || json.failed;
+    stream_say_frame(stream, &frame);
+    buffer_done(&json);
+    metric_add(stream->streams->settings.metrics, METRIC_POSTS_UNDELIVERED,
+               undelivered - channel->told_undelivered);
+    channel->told_undelivered = undelivered;
 }

@@ -314,6 +314,112 @@ def test_a_client_that_falls_behind_is_warned_if_it_wants_to_be(servers, cli_for
     assert warned[1] == []
 
 
+LARGEST = 500_000  # bytes of a message that hbc takes
+
+
+def of_size(number, size):
+    """A post with a text that takes so many bytes in a Tweet: six for an accented letter."""
+    return events.post(number, "é" * (size // 6) + "x" * (size % 6))
+
+
+@pytest.mark.parametrize("transport", ["ndjson", "delimited", "ndjson+gzip", "ndjson+zstd", "delimited+gzip"])
+def test_posts_too_large_for_clients_are_counted(module_servers, redis, publish, transport):
+    gateway = module_servers.gateway(redis, "--dialects", "twitter1", "--keepalive-ms", 100)
+    query = "?delimited=length" if "delimited" in transport else ""
+    before = gateway.metrics()["sluice_posts_undelivered_total"]
+
+    def limit(stream):
+        notice = stream.next().json["limit"]
+        assert set(notice) == {"track", "timestamp_ms"} and notice["timestamp_ms"].isdigit()
+        return notice["track"]
+    with gateway.stream(FIREHOSE + query, transport) as stream:
+        publish(of_size(114677095000000, 0))
+        room = LARGEST - len(stream.next().raw + b"\r\n")
+        publish(of_size(114677095000001, room))
+        assert len(stream.next().raw + b"\r\n") == LARGEST
+        publish(of_size(114677095000002, room + 1))
+        assert limit(stream) == 1
+        with gateway.stream(FIREHOSE + query, transport) as later:
+            for number in range(114677095000003, 114677095000005):
+                publish(of_size(number, room + 1))
+            publish(events.post(114677095000005, "small"))
+            noticed = []
+            while noticed[-1:] != [3] or "small" not in noticed:
+                message = stream.next().json
+                noticed.append(message["limit"]["track"] if "limit" in message else message["text"])
+            assert [one for one in noticed if one != "small"] in ([3], [2, 3])
+            assert later.until(lambda message: message.json.get("limit", {}).get("track") == 2)
+        stream.wait_keepalives(2)  # it is not repeated
+    assert gateway.metrics()["sluice_posts_undelivered_total"] - before == 5
+
+
+def write(redis, first, sizes):
+    """Posts of these sizes behind the event `first`, as the core would write them if it took any size."""
+    previous = first
+    for size in sizes:
+        number = previous + 4096  # a millisecond
+        event = events.dump(of_size(number, size))
+        redis.master_of(0).xadd("sluice:{0}:log", {"p": str(previous), "e": event}, id=f"{number}-0")
+        redis.publish(f"{number} {previous} {event}")
+        previous = number
+
+
+def test_who_falls_behind_is_told_of_each_once(servers, cli_for):
+    """Some were left out while it kept step, and some of what it was then given from memory and from the log."""
+    redis = servers.redis(shards=1)
+    first = int(cli_for(redis).run("user", "add", "ada"))
+    gateway = servers.gateway(redis, "--dialects", "twitter1", "--keepalive-ms", 100, "--max-owed-bytes", 65536,
+                              "--ring-bytes", 4 << 20)
+    with gateway.stream(FIREHOSE, receive_buffer=4096) as stream:
+        sizes = [LARGEST if number % 30 == 7 else 10_000 for number in range(1, 901)]
+        write(redis, first, sizes)
+        eventually(lambda: gateway.metrics()["sluice_streams_catching_up"] == 1, "the client falls behind")
+        stream.connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+        posts, told = 0, []
+        while posts + (told or [0])[-1] < len(sizes):
+            message = stream.next()
+            posts += "id" in message
+            told += [message["limit"]["track"]] if "limit" in message else []
+        assert posts == sizes.count(10_000) and told[-1] == sizes.count(LARGEST) == 30
+        assert told == sorted(set(told))
+        stream.wait_keepalives(2)
+
+
+def test_at_the_end_the_last_of_them_are_told(servers, cli_for):
+    redis = servers.redis(shards=1)
+    first = int(cli_for(redis).run("user", "add", "ada"))
+    write(redis, first, [1, LARGEST, 1, LARGEST])
+    gateway = servers.gateway(redis, "--dialects", "twitter1")
+    with gateway.stream(f"{FIREHOSE}?count=-10") as stream:
+        *posts, last = stream.to_end()
+    assert [len(message["text"]) for message in posts] == [1, 1] and last["limit"]["track"] == 2
+
+
+@pytest.mark.parametrize("transport", ["ndjson", "delimited", "ndjson+gzip"])
+def test_a_gap_is_a_warning(servers, cli_for, transport):
+    """Also for who has not asked for any. How many posts it was is not known."""
+    redis = servers.redis(shards=1)
+    cli = cli_for(redis)
+    cli.run("user", "add", "ada")
+    gateway = servers.gateway(redis, "--dialects", "twitter1")
+    log = "sluice:{0}:log"
+    query = "?track=before,meanwhile" + ("&delimited=length" if transport == "delimited" else "")
+    with gateway.stream(FILTER + query, transport) as stream:
+        first = int(cli.ids("post", "--user", "ada", "before")[0])
+        assert stream.next()["id"] == first
+        lost, kept = first + 1, first + 2
+        with redis.master_of(0).pipeline() as transaction:
+            transaction.execute_command("CLIENT", "KILL", "TYPE", "pubsub")
+            for number, previous in ((lost, first), (kept, lost)):
+                transaction.xadd(log, {"p": str(previous), "e": events.dump(events.post(number, "meanwhile"))}, id=f"{number}-0")
+            transaction.xtrim(log, minid=str(kept), approximate=False)
+            transaction.execute()
+        warning = stream.next()["warning"]
+        assert (warning["code"], warning["percent_full"]) == ("GAP", 0)
+        assert f"after id {first}, up to id {lost}" in warning["message"]
+        assert stream.next()["id"] == kept
+
+
 def test_who_connects_too_often_is_told_when_to_come_back(module_servers, redis):
     gateway = module_servers.gateway(redis, "--dialects", "twitter1", "--max-connections-per-subject", 1)
     with gateway.stream(f"{FILTER}?track=tea"):
