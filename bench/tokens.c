@@ -1,13 +1,13 @@
-/* bench/tokens.c - what does it cost to check a token, by the way it is signed; and to count the
- * request that it came with?
+/* bench/tokens.c - what does it cost to check a token, by signature algorithm, and to count the
+ * request?
  *
  *     tokens [-n CHECKS] [-r ROUNDS]
  *
  * A token of usual size for each algorithm, checked CHECKS times in each of ROUNDS rounds, once
  * with its signature each time and once remembered: the median over the rounds, in microseconds of
- * CPU. All that a handshake spends on its token is in it, from the text to who asks; nothing else
- * is. Then a request of the API is counted for its address and its subject as often, with both
- * headers of its answer. */
+ * CPU. This includes everything that a handshake does with its token, from the text to the claims,
+ * and nothing else. Then an API request is counted as often for its address and its subject,
+ * including both headers of its answer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,7 +109,7 @@ static void make_token(const struct kind *kind, EVP_PKEY *key, uint64_t now_ms, 
         sign_by_secret(jwt, header, claims, kind->alg);
 }
 
-/* Microseconds a check. */
+/* Returns microseconds per check. */
 static double measure_round(const struct token_policy *policy, struct sl_slice jwt, uint64_t now_ms,
                             unsigned checks)
 {
@@ -150,7 +150,7 @@ static void measure_kind(const struct kind *kind, unsigned checks, unsigned roun
     EVP_PKEY_free(key);
 }
 
-/* Limits that are set and not reached. */
+/* Limits that are set but not reached. */
 static struct use_limits limits_of_requests(void)
 {
     struct use_limits limits;
@@ -161,7 +161,7 @@ static struct use_limits limits_of_requests(void)
     return limits;
 }
 
-/* Microseconds a request. */
+/* Returns microseconds per request. */
 static double count_round(struct use_check *check, unsigned checks)
 {
     const struct token token = {.holder = "114871006736384"};

@@ -2,10 +2,10 @@
  *
  *     words [-r ROUNDS] EVENTS.jsonl...
  *
- * For each file of events, one a line (../shared/data/posts-*.jsonl, or what
- * make_load.py makes): the median over the rounds of the time for the normal form
- * alone and for all of sl_words_read(), per post, warm. Only the reading is timed, not the JSON.
- * For instructions: valgrind --tool=callgrind --toggle-collect=sl_words_read ./words -r 1 FILE */
+ * For each file of events, one per line (../shared/data/posts-*.jsonl, or made by make_load.py):
+ * the median over the rounds of the time for the normal form alone and for all of sl_words_read(),
+ * per post, warm. Only reading is timed, not parsing JSON. For instructions: valgrind
+ * --tool=callgrind --toggle-collect=sl_words_read ./words -r 1 FILE */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

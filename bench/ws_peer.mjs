@@ -1,9 +1,10 @@
-// ws_peer.mjs - what the package ws costs: each message of a channel of Redis goes to every WebSocket.
+// ws_peer.mjs - what the package ws costs: each message of a Redis channel is sent to every
+// WebSocket.
 //
 //     node bench/ws_peer.mjs PORT REDIS_PORT CHANNEL PACKAGES [deflate]
 //
-// PACKAGES is a folder with node_modules. With `deflate` ws compresses as it does by default: a context
-// for each client.
+// PACKAGES is a folder with node_modules. With `deflate` ws compresses as it does by default: with
+// a context for each client.
 import { createRequire } from 'node:module';
 import net from 'node:net';
 import path from 'node:path';
@@ -19,7 +20,7 @@ function broadcast(message) {
   for (const client of server.clients) client.send(message, { binary: false });
 }
 
-// A reply of Redis at `at`: [value, where it ends], or null while it is not all there.
+// Parses the reply of Redis at `at`: [value, end], or null while it is incomplete.
 function parse(bytes, at) {
   const end = bytes.indexOf('\r\n', at);
   if (end < 0) return null;
