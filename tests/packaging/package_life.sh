@@ -1,10 +1,10 @@
 #!/bin/bash
-# package_life.sh SLUICE.deb FOLDER - installs, starts, upgrades, stops, removes and purges the package
-# on a copy of this machine's file system that lies over it (overlayfs), with the real dpkg. Says
-# what it does; ends with status 0 when all of it was as it should be.
+# package_life.sh SLUICE.deb FOLDER - installs, starts, upgrades, stops, removes and purges the package on an overlay
+# (overlayfs) of this machine's file system, with the real dpkg. Prints what it does; the exit status is 0 if everything
+# was correct.
 #
-# Called inside mount and process namespaces of its own (unshare --mount --pid --fork), so that nothing
-# of it outlives it. There is no systemd in there: what the unit says is done by hand.
+# Called in separate mount and process namespaces (unshare --mount --pid --fork), so that nothing of it is left. There
+# is no systemd in there: what the unit says is done manually.
 set -euo pipefail
 package=$1 folder=$2
 fail() {
@@ -32,7 +32,7 @@ inside sluice --version
 inside filter-match --help >/dev/null
 unit=$root/usr/lib/systemd/system/sluiced.service
 
-# What systemd does for the unit: a user without rights, its state directory, the credential.
+# What systemd does for the unit: a user without privileges, its state directory, the credential.
 state=/var/lib/sluice
 mkdir -p "$root$state" "$root/run/credentials"
 cp "$root/etc/sluice/jwt.secret" "$root/run/credentials/jwt.secret"
