@@ -69,7 +69,7 @@ def test_streams_end_when_another_secret_takes_the_place_of_theirs(servers, redi
 
 
 def test_tickets_and_renewals_through_another_gateway_tell_whose_key_it_was(servers, redis):
-    """A ticket of an older gateway names the key only."""
+    """A ticket of an older gateway names only the key."""
     first, second = (servers.gateway(redis, "--keys-removed-after", "500ms") for _ in range(2))
 
     def by_ticket():
@@ -125,7 +125,7 @@ class ConfiguredCertificate(Certificate):
 
 
 def test_certificate_of_another_path_is_shown_to_new_connections(servers, redis, config, tmp_path):
-    """Twice: the second path takes the place of one that is no longer in the settings."""
+    """Twice: the second path replaces one that is no longer in the settings."""
     certificate = ConfiguredCertificate(tmp_path)
     config.write_text(certificate.settings())
     gateway = servers.gateway(redis, "--config", config, certificate=certificate)
@@ -142,7 +142,7 @@ def test_certificate_of_another_path_is_shown_to_new_connections(servers, redis,
 
 
 class SlowFile:
-    """A file that nobody can read to its end before it is let go."""
+    """A file whose end nobody can read before let_go()."""
 
     def __init__(self, path, text):
         self.path, self.text = path, text
@@ -153,12 +153,12 @@ class SlowFile:
         def opens():
             try:
                 return os.open(self.path, os.O_WRONLY | os.O_NONBLOCK)
-            except OSError:  # nobody reads
+            except OSError:  # no reader
                 return None
         self.fd = eventually(opens, f"somebody reads {self.path.name}")
 
     def let_go(self):
-        """Who reads it again finds a file that is as fast as any."""
+        """Afterwards readers find an ordinary file."""
         fast = self.path.with_suffix(".fast")
         fast.touch(mode=0o600)
         fast.write_text(self.text)
@@ -168,7 +168,7 @@ class SlowFile:
 
 
 def test_slow_files_stop_no_stream(servers, redis, config):
-    """Of a worker, which is told by itself, because its parent would read them first."""
+    """The signal goes to the worker itself: the parent would read the files first."""
     issuers = servers.folder / "issuers.json"
     issuers.write_text("[]")
     gateway = servers.gateway(redis, "--config", config, "--issuers-file", issuers)
@@ -180,9 +180,9 @@ def test_slow_files_stop_no_stream(servers, redis, config):
         file.wait_for_reader()
         redis.publish(events.dump(events.post(number, "while the disk is slow")))
         assert stream.next()["id"] == str(number)
-        gateway.stream(FIREHOSE).close()  # the old settings are in use
+        gateway.stream(FIREHOSE).close()  # the old settings are still in use
         assert "event=worker_reloaded " not in gateway.log()
-        if file is slow[0]:  # heard when it has read all
+        if file is slow[0]:  # received when it has read all
             config.write_text("max-connections-per-subject = 1\n")
             os.kill(worker, signal.SIGHUP)
         file.let_go()

@@ -129,7 +129,7 @@ def test_all_parts_fit_a_window_of_the_usual_size(gateway, terminal):
     for said in ("all well", "all streams keep up", "worker ", "since the start"):
         assert any(said in line for line in lines), (said, lines)
     set_size(top.master, 24, 170)
-    top.until(r"all well[^\n]*all streams keep up")  # beside it now
+    top.until(r"all well[^\n]*all streams keep up")  # now in the same line
     for stream in streams:
         stream.close()
     top.press(b"q")

@@ -1,5 +1,5 @@
-/* Clients with a pace that come with a cursor, or fall behind: what they are sent and what they are
- * told to be skipped add up to what matches. */
+/* Clients with a pace that connect with a cursor, or fall behind: the posts that they are sent and
+ * those reported as skipped add up to what matches. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static void begin_window(void)
     last_id = (last_id / SL_ID_PER_MS / WINDOW_MS + 1) * WINDOW_MS * SL_ID_PER_MS;
 }
 
-/* All that has been posted is of windows that are over. */
+/* Afterwards everything posted so far is in closed windows. */
 static void end_window(void)
 {
     begin_window();
@@ -36,15 +36,15 @@ static void end_window(void)
     settle();
 }
 
-/* In the turn that goes on. */
+/* Within the current turn. */
 static void publish_and_pass(uint32_t shard, const char *user, const char *text)
 {
     publish_in(shard, user, text);
     pass_in(shard);
 }
 
-/* How many posts the client was sent, and was told to be skipped: in their windows, and because
- * they came late. */
+/* How many posts the client was sent, and how many were reported as skipped: in their windows, and
+ * because they were late. */
 struct sum {
     size_t sent, skipped, late;
 };
@@ -101,7 +101,7 @@ test_a_home_stream_with_a_pace_picks_from_all_that_passed_while_it_was_loaded(vo
     assert_true(is_live(&a));
     gap.from = id_at(0);
     gap.to = id_at(0) + 1;
-    deliver_gap(deliver, &gap); /* after which it is loaded again */
+    deliver_gap(deliver, &gap); /* afterwards it is loaded again */
     for (int i = 0; i < 100; i++) {
         publish_in(0, "ada", "x");
         pass_in(0);
@@ -166,7 +166,7 @@ static void publish_some(size_t count)
 }
 
 /* A live client of two shards falls behind while its lane holds the first post of the next window,
- * and one of the second shard that comes late for a window that has long been over. */
+ * and a late one of the second shard for a window that was closed long before. */
 static void fall_behind_while_the_lane_holds_something(enum pick pick)
 {
     const struct lane *lane;
@@ -189,7 +189,7 @@ static void fall_behind_while_the_lane_holds_something(enum pick pick)
     deliver_turn_end(deliver);
     publish_some(28);
     begin_window();
-    deliver->close_work = 0; /* of this turn's, others have had all */
+    deliver->close_work = 0; /* other clients have used up this turn's */
     publish_some(1);
     pass_in(1);
     assert_true(is_live(&a));
@@ -214,7 +214,7 @@ static void test_what_the_lane_holds_is_told_to_who_falls_behind(void **state)
     }
 }
 
-/* Then it is read in the log. */
+/* Then it is read from the log. */
 static void test_what_the_lane_held_may_have_left_the_ring(void **state)
 {
     (void)state;
@@ -229,7 +229,7 @@ static void test_what_the_lane_held_may_have_left_the_ring(void **state)
     assert_int_equal(sum_of(&a).late, 1);
 }
 
-/* He has not come to it when he begins anew with the open window. */
+/* The client has not reached it when it starts again with the current window. */
 static void test_what_comes_late_is_told_to_who_counts_again(void **state)
 {
     struct sl_slice ada = SL_SLICE("ada");
@@ -274,7 +274,7 @@ static void put(struct rule_set *rules, const char *track)
     deliver_rules_changed(&a.client);
 }
 
-/* Each post of the window counts by the rules of when it came. */
+/* Each post of the window is matched by the rules at the time when it arrived. */
 static void test_rules_may_change_within_a_window_of_who_falls_behind(void **state)
 {
     struct rule_set *rules;
@@ -307,8 +307,8 @@ static void test_rules_may_change_within_a_window_of_who_falls_behind(void **sta
     assert_sum(&a, 5, 2, 0);
 }
 
-/* Who has been sent posts of a window of a home stream, and comes back within it, is not known to
- * have been sent others by whom the user follows now. */
+/* A client that was sent posts of a window of a home stream, and resumes within it, may not have
+ * been sent posts by users who are followed only now. */
 static void test_the_first_of_a_home_stream_are_those_of_whom_the_user_follows_now(void **state)
 {
     const struct sl_slice people[] = {SL_SLICE("ada"), SL_SLICE("eve")};

@@ -680,7 +680,7 @@ static void test_a_new_certificate_is_shown_from_then_on(void **state)
         snprintf(name, sizeof(name), "%u", i);
         certificate_write_pair(types[i], name, "cert.pem", "key.pem");
         assert_int_equal(reload(&failure), 0);
-        exchange(); /* who is there stays */
+        exchange(); /* existing connections stay */
         expect_new_peer_is_shown(name);
     }
 }

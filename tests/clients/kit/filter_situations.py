@@ -1,5 +1,5 @@
-"""What happens to clients with filters by name on one connection: the situations of streams are those of one filter, and
-these are about the filters, tea and milk."""
+"""Situations of clients with named filters on one connection: the situations of streams apply to one filter, and these
+are about the filters tea and milk."""
 
 from script import CUT, END, SILENCE, at, cursor, disconnect, events, matched, named, refuse, unnamed, upgrade, visit
 from situations import Situation
@@ -8,7 +8,7 @@ COMPLETE = (disconnect("complete"), END)
 TEA, MILK = {"track": "tea"}, {"track": "milk"}
 BOTH = {"tea": {"track": "tea", "language": ["en", "ja"]}, "milk": MILK}
 BEGINS = (upgrade(), named("tea", more=True, track="tea", language="en,ja"), named("milk", track="milk"))
-ADDED = ((1, "milk", MILK),)  # behind the first message
+ADDED = ((1, "milk", MILK),)  # after the first message
 
 
 def filters(name, *visits, wants, ends="complete", begins=BOTH, changes=(), **more):
