@@ -8,9 +8,9 @@ import { Tokens, type Token } from './tokens.js';
 import { eager, pause } from './waiting.js';
 
 export interface ClientOptions extends Options {
-  /** A JWT, or what gives a new one: asked when one is needed, and before the last one ends. */
+  /** A JWT, or a function that returns a new one, called when one is needed and before the old one expires. */
   token: Token;
-  /** What carries streams: `fetch`, whose cursors are exact in every situation (the default), or a class of WebSockets. */
+  /** What carries streams: `fetch`, whose cursors are always exact (the default), or a WebSocket class. */
   transport?: 'fetch' | WebSocketClass;
 }
 
@@ -22,7 +22,7 @@ export class Client extends Streams {
   readonly #abort = new AbortController();
   readonly #tokens: Tokens;
 
-  /** `url`: of the server; of two or more, all are read, and each event is given once. */
+  /** `url`: of the server; with two or more, all are read, and each event is passed on once. */
   constructor(url: string | string[], options: ClientOptions) {
     super();
     this.#urls = typeof url === 'string' ? [url] : url;
@@ -34,7 +34,7 @@ export class Client extends Streams {
     this.#abort.abort();
   }
 
-  /** What matches any of these filters, by names of your choice; an event says which ones. Needs a WebSocket. */
+  /** What matches any of these filters, which you name; an event says which ones. Needs a WebSocket. */
   filters(filters: Record<string, Parameters>, parameters: Parameters = {}, options?: StreamOptions): FilterStream {
     const servers = this.#urls.map(() => new Filters(filters));
     return new FilterStream(servers, this.open('', parameters, options, servers));
@@ -57,7 +57,7 @@ export class Client extends Streams {
         return session;
       }));
       const all = sessions.length === 1 ? this.#tagged(sessions[0]!, own.signal) : this.#merge(sessions, own.signal);
-      // Who changes a filter waits for the answer, which may come on the next connection.
+      // Changing a filter waits for the answer, which may come on the next connection.
       for await (const { session, given } of filters.length > 0 ? eager(all, end) : all) {
         if (given.message) yield given.message;
         if (given.cursor !== undefined) await options.store?.save(session.name, given.cursor);
@@ -87,7 +87,7 @@ export class Client extends Streams {
     }
   }
 
-  /** The others go on when one ends; the last one's error is thrown. */
+  /** When one ends, the others continue; the error of the last one is thrown. */
   async *#merge(sessions: Session[], signal: AbortSignal) {
     const seen = new Set<string>();
     const sources = new Map(sessions.map((session) => [session, this.#given(session, signal)]));

@@ -1,5 +1,5 @@
-// Many streams on one WebSocket, each with a cursor of its own: docs/streaming-api.md, "Streams on one connection".
-// Where no WebSocket can be opened, each stream is a response over HTTP.
+// Many streams on one WebSocket, each with its own cursor: docs/streaming-api.md, "Streams on one connection". If no
+// WebSocket can be opened, each stream is a response over HTTP.
 import { SILENCE_MS, Silence, byFetch, isWithoutWebSocket, whyNoWebSocket, type WebSocketClass } from './transports.js';
 import { Complete, Interrupted, PASSING, Refused, reasonOf, type Reason } from './errors.js';
 import type { Message } from './messages.js';
@@ -8,16 +8,16 @@ import { Streams, type StreamOptions } from './streams.js';
 import { Tokens, type Token } from './tokens.js';
 import { Queue, pause } from './waiting.js';
 
-/** How a connection fares. `waiting`: the next try is in `ms`; `ended`: there is none until reconnect(). */
+/** The state of a connection. `waiting`: the next attempt is in `ms`; `ended`: there is none until reconnect(). */
 export type State =
   | { name: 'idle' | 'connecting' | 'live' }
   | { name: 'waiting'; ms: number; error?: Reason }
   | { name: 'ended'; error: Reason };
 
 export interface ConnectionOptions extends Options {
-  /** As that of a Client. */
+  /** Like that of a Client. */
   token: Token;
-  /** Default: the global WebSocket. If none can be opened, `fetch` carries each stream by itself. */
+  /** Default: the global WebSocket. If none can be opened, each stream is carried by `fetch`. */
   transport?: WebSocketClass;
   /** Called on each change. If given, streams survive the final end of the connection and resume after reconnect();
    * otherwise they throw its error. */
@@ -29,7 +29,7 @@ interface Channel { session: Session; queue: Queue<Given>; response?: AbortContr
 const MAX_STREAMS = 16, LINGER_MS = 500, AGAIN_MS = 500;
 const MAX_RESPONSES = 5; // over HTTP/1.1 a browser has six connections to a server, and a page needs one
 
-/** The same for everybody who asks the same, so that the server does the work once. */
+/** The same for all who request the same, so that the server does the work once. */
 function nameOf(path: string): string {
   let hash = 0x811c9dc5;
   for (let i = 0; i < path.length; i++) hash = Math.imul(hash ^ path.charCodeAt(i), 0x01000193) >>> 0;
@@ -41,10 +41,10 @@ export class Connection extends Streams {
   readonly #tokens: Tokens;
   readonly #whole: Session;
   readonly #channels = new Map<string, Channel>();
-  #opening = new Map<string, number>(); // name -> how often it was opened without an answer until now
+  #opening = new Map<string, number>(); // name -> how many times it was opened without an answer yet
   #socket: WebSocket | undefined; // once it is open
-  #begin: ((name: string) => void) | undefined; // asks for a stream, once it can
-  #refusals = 0; // in a row, of WebSockets alone
+  #begin: ((name: string) => void) | undefined; // requests a stream, as soon as that is possible
+  #refusals = 0; // in a row, of WebSockets only
   #leave: (why?: unknown) => void = () => {};
   #hurry = new AbortController();
   #isRunning = false;
@@ -66,7 +66,7 @@ export class Connection extends Streams {
     this.#overflow?.close();
   }
 
-  /** At once, if it waits or has ended. */
+  /** At once, if it is waiting or has ended. */
   reconnect(): void {
     this.#hurry.abort();
     this.#overflow?.reconnect();
@@ -109,7 +109,7 @@ export class Connection extends Streams {
       try {
         this.#tell({ name: 'connecting' });
         await this.#connect().catch((error) => {
-          // Once it may be chance: the server came back meanwhile.
+          // A single time may be chance: the server has come back meanwhile.
           if (isWithoutWebSocket(error) && ++this.#refusals > 1) return this.#respond();
           throw error;
         });
@@ -132,7 +132,7 @@ export class Connection extends Streams {
     if (this.state.name !== 'ended' || this.options.onState) this.#tell({ name: 'idle' });
   }
 
-  /** Rejects with the reason when the connection is over. */
+  /** Rejects with the reason when the connection ends. */
   async #connect(): Promise<void> {
     let token = await this.#tokens.fresh();
     if (this.#channels.size === 0) return;
@@ -180,7 +180,7 @@ export class Connection extends Streams {
     }
   }
 
-  /** Rejects with the reason when one of the responses is over and the reason is not its own. */
+  /** Rejects with the reason when one of the responses ends for a reason that concerns all. */
   async #respond(): Promise<void> {
     try {
       await new Promise<void>((_, leave) => {
@@ -226,7 +226,7 @@ export class Connection extends Streams {
     if (!first) return new Complete();
     const [name, { session }] = first, why = await whyNoWebSocket(session, token, signal);
     if (!(why instanceof Complete || (why instanceof Refused && [400, 413].includes(why.status)))) return why;
-    this.#end(name, why); // the fault is of this stream only
+    this.#end(name, why); // the error concerns only this stream
     return new Interrupted('no connection');
   }
 
@@ -251,14 +251,14 @@ export class Connection extends Streams {
     this.#send({ op: 'open', id: name, path: this.#channels.get(name)!.session.path({ cursors: 'true' }) });
   }
 
-  /** A stream is over, and its connection is not: it goes on where it was. */
+  /** A stream has ended, and its connection has not: the stream resumes where it was. */
   #askAgain(name: string, { session }: Channel, why: unknown): void {
     const begin = this.#begin;
     let ms = AGAIN_MS, end: unknown;
     try {
       ms = session.retry(why);
     } catch (error) {
-      end = error; // which its connection says, too, if it is about that
+      end = error; // the connection reports it, too, if it is concerned
     }
     setTimeout(() => {
       if (!begin || this.#begin !== begin || this.#channels.get(name)?.session !== session) return;
@@ -288,7 +288,7 @@ export class Connection extends Streams {
     if (message.op && message.op !== 'token') this.#answered(message);
     else if (message.stream === undefined) {
       for (const { expires } of this.#whole.take(message)) if (expires) renew();
-    } else if (!this.#opening.get(message.stream)) { // else it is of one that was closed, under the same name
+    } else if (!this.#opening.get(message.stream)) { // otherwise it belongs to a closed one with the same name
       const { stream, ...own } = message;
       this.#give(stream, own);
     }

@@ -1,28 +1,28 @@
-/** Why the server refused or ended something, in its words. */
+/** Why the server refused or ended something. */
 export interface Reason {
   code?: string;
-  /** In words. */
+  /** The message. */
   reason: string;
-  /** Of HTTP. */
+  /** The HTTP status. */
   status?: number;
-  /** Which parameter is wrong. */
+  /** The wrong parameter. */
   param?: string;
-  /** Where in it, counted in characters from 0. */
+  /** The position in it, in characters from 0. */
   at?: number;
-  /** Where the stream was that has ended. */
+  /** The position of the stream when it ended. */
   cursor?: string;
   /** Of TooManyTries. */
   tries?: number;
 }
 
-/** Codes of refusals on an open connection that pass. */
+/** Codes of temporary refusals on an open connection. */
 export const PASSING = ['busy', 'draining', 'no_memory', 'quota', 'rate_limited', 'redis_away', 'timeout'];
 
 /** What ends a stream for good. */
 export class SluiceError extends Error {}
 
-/** The server does not give this stream: asking again unchanged would not help. `status` is that of HTTP, and 0 where the
- * stream was refused on a connection that is open. */
+/** The server refuses this stream: repeating the request unchanged would not help. `status` is the HTTP status, or 0 if
+ * it was refused on an open connection. */
 export class Refused extends SluiceError implements Reason {
   constructor(readonly status: number, readonly code: string, readonly reason: string, readonly param?: string, readonly at?: number) {
     super(`${status || 'refused,'} ${code}: ${reason}`);
@@ -30,7 +30,7 @@ export class Refused extends SluiceError implements Reason {
   }
 }
 
-/** The server has ended the stream, and it is not to be opened again by itself. `cursor` is where it was. */
+/** The server has ended the stream, and it must not be reopened automatically. `cursor` is its position. */
 export class Disconnected extends SluiceError implements Reason {
   constructor(readonly code: string, readonly reason: string, readonly cursor?: string) {
     super(`${code}: ${reason}`);
@@ -38,7 +38,7 @@ export class Disconnected extends SluiceError implements Reason {
   }
 }
 
-/** `maxTries` connections in a row brought nothing; the last reason is its `cause`. */
+/** `maxTries` connections in a row delivered nothing; the last error is its `cause`. */
 export class TooManyTries extends SluiceError implements Reason {
   readonly reason: string;
 
@@ -62,9 +62,9 @@ export function errorOf({ status, code, reason, param, at, cursor, tries }: Reas
   return status === undefined ? new Disconnected(code, reason, cursor) : new Refused(status, code, reason, param, at);
 }
 
-/** The connection is over, and another one is to be made. Not for users. */
+/** The connection is over, and another one must be opened. Not for users. */
 export class Interrupted extends Error {
-  /** `reason`: what the server has said, if it has. */
+  /** `reason`: the server's message, if there is one. */
   constructor(why: string, readonly waitMs?: number, readonly needsToken = false, readonly reason?: Reason) {
     super(why);
   }

@@ -1,4 +1,4 @@
-// What a stream has told so far, for a tab that comes later: as much of it as a stream opened now would tell.
+// What a stream has delivered so far, for a tab that comes later: as much as a stream opened now would deliver.
 import type { Message } from './messages.js';
 import type { Parameters } from './session.js';
 
@@ -16,7 +16,7 @@ export class Memory {
   readonly #counts = new Map<string, Message>(); // by their start
   #running: Message | undefined;
   #events: Message[] = [];
-  readonly #last = new Map<string, Message>();   // of other types, and of trends by what they are of
+  readonly #last = new Map<string, Message>();   // of other types, and trends by kind
 
   constructor(parameters: Parameters) {
     this.#reach = reachOf(parameters.since);

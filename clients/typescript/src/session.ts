@@ -1,7 +1,7 @@
-// A stream without its connections: what to ask for, what comes, when to come back. No I/O.
+// A stream without its connections: what to request, what arrives, when to reconnect. No I/O.
 //
-// On HTTP, Server-Sent Events are asked for: their `id:` lines are exact cursors, also while a shard is behind. On a
-// WebSocket the cursor is the greatest id that came, or what the server says by `cursor`.
+// Over HTTP, Server-Sent Events are requested: their `id:` lines are exact cursors, also while a shard is behind. On a
+// WebSocket the cursor is the greatest id that arrived, or what the server sends as `cursor`.
 import { Complete, Disconnected, Interrupted, Refused, SluiceError, TooManyTries } from './errors.js';
 import type { Filters } from './filters.js';
 import type { Message } from './messages.js';
@@ -9,34 +9,34 @@ import type { Message } from './messages.js';
 export type StreamName = 'filter' | 'sample' | 'firehose' | 'home' | 'counts' | 'trends';
 export type Parameters = Record<string, string | number | boolean | readonly (string | number)[] | undefined>;
 
-/** Where a stream is, kept by you; `save` is called when what came before the cursor has been taken. */
+/** The position of a stream, stored by you; `save` is called when everything before the cursor has been handled. */
 export interface CursorStore {
   load(key: string): string | undefined | null | Promise<string | undefined | null>;
   save(key: string, cursor: string): void | Promise<void>;
 }
 
 export interface Options {
-  /** So many connections in a row may bring nothing; unless given, any number. */
+  /** This many connections in a row may deliver nothing; by default any number. */
   maxTries?: number;
-  /** A connection that is silent for so long is dead: the server says something each 20 s. */
+  /** A connection that is silent for this long is dead: the server sends something every 20 s. */
   silenceMs?: number;
-  /** Stretches or shrinks what is waited between connections. */
+  /** Multiplies the pauses between connections. */
   waitScale?: number;
 }
 
 export interface Given {
   message?: Message;
   cursor?: string;
-  /** The token of this connection ends soon: another may take its place. */
+  /** The token of this connection expires soon: another one may replace it. */
   expires?: boolean;
 }
 
 const FIRST_WAIT_MS = 500, MAX_WAIT_MS = 60_000, RENEW_BEFORE_MS = 60_000, MAX_TEXT = 16 << 20;
 const FINAL = ['token_revoked', 'replaced', 'ended', 'bad_message'];
 const RETURNING = ['internal', 'busy', 'draining', 'too_slow'];
-const FIRST_ID = 10_000_000_000_000; // from here on numbers are ids of the log
+const FIRST_ID = 10_000_000_000_000; // numbers from here on are ids of the log
 
-/** `exp` of a JWT in Unix milliseconds; undefined: it is not to be seen. */
+/** `exp` of a JWT in Unix milliseconds; undefined: unknown. */
 export function tokenEnds(token: string): number | undefined {
   try {
     const ends = JSON.parse(atob(token.split('.')[1]!.replace(/-/g, '+').replace(/_/g, '/'))).exp;
@@ -50,7 +50,7 @@ export function tokenIsFresh(token: string | undefined): token is string {
   return token !== undefined && (tokenEnds(token) ?? Infinity) > Date.now() + RENEW_BEFORE_MS;
 }
 
-/** Text of Server-Sent Events -> blocks. What is cut off at the end is none. */
+/** Text of Server-Sent Events -> blocks. An incomplete block at the end is dropped. */
 class Blocks {
   #rest = '';
   #data: string[] = [];
@@ -112,7 +112,7 @@ export class Session {
     return `/v1/stream${this.stream && '/'}${this.stream}`;
   }
 
-  /** With its parameters and where it was. `more`: parameters besides. */
+  /** With its parameters and position. `more`: further parameters. */
   path(more: Record<string, string> = {}): string {
     const query = new URLSearchParams(this.#parameters);
     for (const [name, value] of Object.entries(more)) query.set(name, value);
@@ -134,14 +134,14 @@ export class Session {
     return new Session(this.base, 'filter', this.filters.first, '', this.options).url();
   }
 
-  /** What a refusal means. */
+  /** The meaning of a refusal. */
   refused(status: number, retryAfter: string | null, body: string): Error {
     if (status === 204) return new Complete();
     let code = 'unknown', reason = `the server answered ${status}`, param: string | undefined, at: number | undefined;
     try {
       ({ code, message: reason, param, at } = JSON.parse(body).error);
     } catch {
-      // of a proxy
+      // from a proxy
     }
     const said = { status, code, reason };
     if (status === 401 && (code === 'token_expired' || code === 'no_token'))
@@ -163,12 +163,12 @@ export class Session {
     this.#came = false;
   }
 
-  /** Something has come: this try was worth it. */
+  /** Something has arrived: this attempt counts as successful. */
   heard(): void {
     this.#came = true;
   }
 
-  /** The messages in the next piece of the body. Throws what ends the connection, or the stream. */
+  /** Yields the messages in the next piece of the body. Throws an error that ends the connection, or the stream. */
   *feed(piece: Uint8Array): Generator<Given> {
     for (const { data, id } of this.#blocks.feed(this.#decoder.decode(piece, { stream: true }))) {
       this.#came = true;
@@ -195,7 +195,7 @@ export class Session {
     return this.cursor !== undefined && !this.cursor.includes('~') && Number(this.cursor) > id ? undefined : place;
   }
 
-  /** `byIds`: no cursor comes with it. Throws as feed(). */
+  /** `byIds`: no cursor comes with it. Throws like feed(). */
   *take(message: any, cursor?: string, byIds = false): Generator<Given> {
     this.#came = true;
     if (message.op) {
@@ -220,14 +220,15 @@ export class Session {
     return new Interrupted(code, retry_ms, false, said);
   }
 
-  /** A WebSocket that is closed without a `disconnect`. What is not sluiced's own may be a proxy's: then it comes back. */
+  /** A WebSocket was closed without a `disconnect`. A code that is not sluiced's own may be a proxy's: then it
+   * reconnects. */
   closed(code: number | undefined): Error {
     if (code === 4001) return new Interrupted('token_expired', 0, true);
     const final = code === 4003 ? 'replaced' : code === 4004 ? 'ended' : undefined;
     return final ? new Disconnected(final, `closed with ${code}`, this.cursor) : new Interrupted(`closed with ${code}`);
   }
 
-  /** So many milliseconds are to be waited. Throws what ends the stream. */
+  /** Returns how many milliseconds to wait. Throws an error that ends the stream. */
   retry(why: unknown): number {
     if (why instanceof SluiceError || why instanceof Complete) throw why;
     if (this.#came) this.#tries = 0;

@@ -1,4 +1,4 @@
-// One connection for all tabs of a browser: a SharedWorker (worker.ts) has the streams, the tabs listen.
+// One connection for all tabs of a browser: a SharedWorker (worker.ts) has the streams, the tabs receive them.
 import type { State } from './connection.js';
 import { errorOf, type Reason } from './errors.js';
 import type { Message } from './messages.js';
@@ -10,14 +10,14 @@ import { Queue } from './waiting.js';
 export interface SharedOptions extends Options {
   /** Tabs with the same user share a connection and its token. Default: the token, if it is a string. */
   user?: string;
-  /** As that of a Connection. */
+  /** Like that of a Connection. */
   onState?: (state: State) => void;
 }
 
 export interface SharedStreamOptions {
   signal?: AbortSignal;
-  /** What other tabs have been told by the same stream comes first: counts as far back as `since` reaches, the last 60 events,
-   * the newest trends. */
+  /** First delivers what other tabs have received from the same stream: counts as far back as `since` reaches, the last
+   * 60 events, the newest trends. */
   past?: boolean;
 }
 
@@ -34,10 +34,10 @@ export type ToTab =
   | { op: 'message'; id: number; message: Message }
   | { op: 'end'; id: number; error?: Reason };
 
-let clients = 0, streams = 0; // numbers, which are not given twice
+let clients = 0, streams = 0; // numbers that are not used twice
 
-/** As Client, with the same streams, in a tab. `worker`: made from the file `sluice-stream/worker`, the same URL in all
- * tabs; or its inPage(). Tabs that ask for the same share it; a stream ends with its last tab. */
+/** Like Client, with the same streams, in a tab. `worker`: made from the file `sluice-stream/worker`, the same URL in
+ * all tabs; or its inPage(). Tabs that request the same share it; a stream ends with its last tab. */
 export class SharedClient extends Streams<SharedStreamOptions> {
   state: State = { name: 'idle' };
   readonly #number = ++clients;
@@ -45,7 +45,7 @@ export class SharedClient extends Streams<SharedStreamOptions> {
   readonly #queues = new Map<number, Queue<Message>>();
   #hasJoined = false;
   #unlock = () => {};
-  // A tab that is closed says so; one that comes back from the cache of pages opens its streams anew.
+  // A tab that is closed reports it; one that returns from the back/forward cache opens its streams again.
   readonly #hide = () => this.close();
 
   constructor(readonly url: string, worker: { port: MessagePort }, readonly token: Token, readonly options: SharedOptions = {}) {
@@ -63,7 +63,7 @@ export class SharedClient extends Streams<SharedStreamOptions> {
     for (const queue of this.#queues.values()) queue.stop();
   }
 
-  /** At once, if it waits or has ended. */
+  /** At once, if it is waiting or has ended. */
   reconnect(): void {
     this.#send({ op: 'reconnect' });
   }
@@ -79,7 +79,7 @@ export class SharedClient extends Streams<SharedStreamOptions> {
     const { url, token, options: { user, onState, ...options } } = this;
     this.#send({ op: 'join', client: this.#number, url, user, token: typeof token === 'string' ? token : undefined,
       holds: onState !== undefined, options });
-    // One that crashes says nothing, but lets go of its lock.
+    // A tab that crashes sends nothing, but releases its lock.
     const lock = `sluice ${crypto.getRandomValues(new Uint32Array(4)).join()}`;
     void globalThis.navigator?.locks?.request(lock, () => {
       if (this.#hasJoined) this.#send({ op: 'lock', lock });
@@ -90,7 +90,7 @@ export class SharedClient extends Streams<SharedStreamOptions> {
   async #take(told: ToTab): Promise<void> {
     if (told.op === 'message') this.#queues.get(told.id)?.push(told.message);
     else if (told.op === 'end') this.#queues.get(told.id)?.end(told.error && errorOf(told.error));
-    else if (told.client !== this.#number) return; // of one before this one
+    else if (told.client !== this.#number) return; // of an earlier one
     else if (told.op === 'token') {
       const { token } = this, ask = async () => (typeof token === 'string' ? token : token());
       this.#send({ op: 'token', token: await ask().catch(() => undefined) });

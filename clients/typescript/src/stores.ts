@@ -1,6 +1,6 @@
 import type { CursorStore } from './session.js';
 
-/** As long as the program runs. */
+/** Lasts as long as the program runs. */
 export class MemoryStore implements CursorStore {
   readonly #cursors = new Map<string, string>();
   load(key: string) { return this.#cursors.get(key); }

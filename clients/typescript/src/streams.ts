@@ -3,12 +3,12 @@ import type { CursorStore, Parameters, StreamName } from './session.js';
 
 export interface StreamOptions {
   store?: CursorStore;
-  /** Under which the store keeps the cursor; unless given, the path with its parameters. */
+  /** The name under which the store stores the cursor; by default, the path with its parameters. */
   name?: string;
   signal?: AbortSignal;
 }
 
-/** The streams of a server, by their names. */
+/** The streams of a server, by name. */
 export abstract class Streams<StreamOpts = StreamOptions> {
   filter(parameters: Parameters, options?: StreamOpts) { return this.open('filter', parameters, options); }
   sample(parameters: Parameters = {}, options?: StreamOpts) { return this.open('sample', parameters, options); }

@@ -1,4 +1,4 @@
-// The token of a client: one text, or what gives a new one.
+// The token of a client: a text, or a function that returns a new one.
 import { Disconnected } from './errors.js';
 import { tokenIsFresh } from './session.js';
 
@@ -17,7 +17,7 @@ export class Tokens {
     return (this.#held = await this.#asking);
   }
 
-  /** Another one in place of `used`; undefined: there is none now. */
+  /** Returns a token to replace `used`; undefined: there is none now. */
   async next(used: string): Promise<string | undefined> {
     if (typeof this.source === 'string') return undefined;
     if (this.#held === used) this.#held = undefined;

@@ -6,7 +6,7 @@ import { Queue } from './waiting.js';
 
 export const SILENCE_MS = 70_000;
 
-/** Aborts when nothing has been heard for too long. */
+/** Aborts when nothing has arrived for too long. */
 export class Silence {
   readonly #abort = new AbortController();
   readonly signal: AbortSignal;
@@ -30,10 +30,10 @@ export class Silence {
   }
 }
 
-/** The token that the connection `id` has from now on; throws when it is to be made anew with it. */
+/** Returns the token that the connection `id` has from now on; throws if it must be opened again with it. */
 async function renew(session: Session, id: string | null, tokens: Tokens, used: string, signal: AbortSignal): Promise<string> {
   const token = await tokens.next(used);
-  if (token === undefined) return used; // until it ends
+  if (token === undefined) return used; // until it expires
   const answer = id && await fetch(`${session.base}/v1/connections/${id}/token`,
     { method: 'PUT', headers: { Authorization: `Bearer ${token}` }, signal }).catch(() => undefined);
   if (!answer || !answer.ok) throw new Interrupted('the new token was refused', 0);
@@ -71,7 +71,7 @@ export type WebSocketClass = new (url: string, protocols: string[]) => WebSocket
 
 const NO_WEBSOCKET: Reason = { code: 'no_websocket', reason: 'the server answers, but a WebSocket to it cannot be opened' }; // by a proxy
 
-/** A browser does not say why an upgrade was refused: a stream over HTTP is for the same reason. */
+/** A browser does not say why an upgrade was refused: a stream over HTTP is refused for the same reason. */
 export async function whyNoWebSocket(session: Session, token: string, signal: AbortSignal): Promise<Error> {
   const silence = new Silence(session.options.silenceMs ?? SILENCE_MS, signal);
   try {
@@ -89,7 +89,7 @@ export function isWithoutWebSocket(why: unknown): boolean {
   return why instanceof Interrupted && why.reason === NO_WEBSOCKET;
 }
 
-/** If it cannot be opened, the same is asked for by fetch. */
+/** If it cannot be opened, the same is requested with fetch. */
 export async function* byWebSocket(session: Session, tokens: Tokens, signal: AbortSignal,
   Socket: WebSocketClass): AsyncGenerator<Given> {
   let token = await tokens.fresh();
@@ -107,7 +107,7 @@ export async function* byWebSocket(session: Session, tokens: Tokens, signal: Abo
   };
   socket.onmessage = ({ data }) => {
     silence.heard();
-    queue.push(typeof data === 'string' ? data : ''); // what is binary is none of ours
+    queue.push(typeof data === 'string' ? data : ''); // binary messages are ignored
   };
   socket.onclose = (event) => {
     code = event.code;

@@ -1,6 +1,6 @@
 // What one part of the package gives another when it comes, and pauses.
 
-/** What is pushed is read, in order, until it ends. For one reader. */
+/** Items that are pushed are read, in order, until it ends. For one reader. */
 export class Queue<T> {
   #items: T[] = [];
   #isOver = false;
@@ -12,7 +12,7 @@ export class Queue<T> {
     this.#wake();
   }
 
-  /** What has been pushed is read first; then the error, if there is one, is thrown. */
+  /** First everything that was pushed is read; then the error, if there is one, is thrown. */
   end(error?: unknown): void {
     if (!this.#isOver) this.#error = error;
     this.#isOver = true;

@@ -1,6 +1,6 @@
 // The SharedWorker: new SharedWorker(url of this file, { type: 'module' }).
 //
-// Tabs of one user have a connection together, and what they have open on it.
+// Tabs of one user share a connection, and what they have open on it.
 import { Connection, type State } from './connection.js';
 import { Interrupted, reasonOf } from './errors.js';
 import { Memory } from './memory.js';
@@ -63,7 +63,7 @@ class Group {
     this.#asking = undefined;
   }
 
-  /** Of the tabs that have come last, which are the ones least likely to be gone. */
+  /** Asks the tabs that came last, which are the most likely to be still there. */
   #askToken(): Promise<string> {
     return new Promise((resolve, reject) => {
       this.#asking = { resolve, reject };
@@ -85,7 +85,7 @@ class Group {
     for (const { tab, id } of topic.listeners) tab.send({ op: 'end', id, error });
   }
 
-  /** Without `id` everything of a tab. */
+  /** Without `id`, everything of a tab. */
   #drop(topic: Topic, tab: Tab, id?: number): void {
     topic.listeners = topic.listeners.filter((listener) => listener.tab !== tab || (id !== undefined && listener.id !== id));
     if (topic.listeners.length > 0) return;
@@ -154,7 +154,7 @@ function serve(port: MessagePort): void {
   };
 }
 
-/** In the place of a SharedWorker, where a browser has none: a connection for this page alone. */
+/** Replaces a SharedWorker in a browser without them: a connection for this page only. */
 export function inPage(): { port: MessagePort } {
   const { port1, port2 } = new MessageChannel();
   serve(port1);
