@@ -171,6 +171,21 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token,
       await visit.close();
     },
 
+    async 'the map takes the colours of the theme, chosen here or by the system'() {
+      const visit = await Visit.listen('a=');
+      await visit.page.locator('#map.is-there').waitFor();
+      const picture = () => visit.page.locator('#map canvas.land').evaluate((canvas) => canvas.toDataURL());
+      const light = await picture();
+      await visit.page.emulateMedia({ colorScheme: 'dark' });
+      await until(async () => await picture() !== light, 'it is dark');
+      const dark = await picture();
+      await visit.page.getByRole('button', { name: 'Color theme: system. Change' }).click();
+      await until(async () => await picture() === light, 'it is light');
+      await visit.page.getByRole('button', { name: 'Color theme: light. Change' }).click();
+      await until(async () => await picture() === dark, 'it is dark again');
+      await visit.close();
+    },
+
     async 'a link has what is seen of the map'() {
       const visit = await Visit.listen('a=&map=4,100,35.7');
       await visit.page.locator('#map.is-there.is-zoomed').waitFor();

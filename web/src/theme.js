@@ -9,10 +9,10 @@ export function startTheme() {
   const button = $('#theme');
   const apply = (theme) => {
     document.documentElement.dataset.theme = theme;
-    const name = { auto: 'as the system has them', light: 'light', dark: 'dark' }[theme];
-    button.setAttribute('aria-label', `Colours: ${name}. Change`);
-    button.title = `Colours: ${name}`;
-    document.dispatchEvent(new Event('themechange'));
+    const name = { auto: 'system', light: 'light', dark: 'dark' }[theme];
+    button.setAttribute('aria-label', `Color theme: ${name}. Change`);
+    button.title = `Color theme: ${name}`;
+    announceChange();
   };
   const remembered = localStorage.getItem(KEY);
   apply(ORDER.includes(remembered) ? remembered : 'auto');
@@ -21,11 +21,18 @@ export function startTheme() {
     localStorage.setItem(KEY, next);
     apply(next);
   });
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change',
-    () => document.dispatchEvent(new Event('themechange')));
+  for (const media of ['(prefers-color-scheme: dark)', '(forced-colors: active)']) matchMedia(media).addEventListener('change', announceChange);
+}
+
+const colours = new Map(); // read since the theme changed
+
+function announceChange() {
+  colours.clear();
+  document.dispatchEvent(new Event('themechange'));
 }
 
 // The current value of a colour of common.css.
 export function colour(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+  if (!colours.has(name)) colours.set(name, getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim());
+  return colours.get(name);
 }
