@@ -1,9 +1,11 @@
 /* distinct.c - a few hashes, a table of more, or registers computed from them.
  *
- * Each of these is a function of the set, and so is the change from one to the next; therefore the
- * estimate is, too. */
+ * The estimate is a function of the set, though the change from one to the next is not: of more
+ * than DISTINCT_EXACT hashes it is computed from registers, whether these are kept or made for it.
+ */
 #include "gateway/counts/distinct.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -11,7 +13,14 @@
 #include "base/alloc.h"
 #include "base/stable_hash.h"
 
-enum { FIRST_CAPACITY = 32, INDEX_BITS = 12, RANK_BITS = 64 - INDEX_BITS };
+enum {
+    FIRST_CAPACITY = 32,
+    MOST_CAPACITY = 2 * DISTINCT_EXACT,
+    INDEX_BITS = 12,
+    RANK_BITS = 64 - INDEX_BITS
+};
+
+static_assert(MOST_CAPACITY * sizeof(uint64_t) == DISTINCT_REGISTERS, "one becomes the other");
 
 /* FNV-1a of 64 bits (Fowler, Noll, Vo) with an additional mixing step, because its high bits are
  * not random enough. Never 0. */
@@ -45,9 +54,20 @@ static void fill(uint64_t *hashes, size_t capacity, const uint64_t *from, size_t
     }
 }
 
+/* A thousand sketches that get the same strings must not all grow with the same one, in one turn of
+ * the event loop. So a table may be filled to a half, or up to three quarters, depending on its
+ * place in memory; neighbours grow together, which keeps their memory in order. The estimate does
+ * not depend on it. */
+static bool is_full(const struct distinct *distinct)
+{
+    size_t later = ((uintptr_t)distinct >> 15) % (distinct->capacity / 4u);
+
+    return distinct->count >= distinct->capacity / 2 + later;
+}
+
 static int grow(struct distinct *distinct)
 {
-    size_t capacity = distinct->capacity ? distinct->capacity * 2 : FIRST_CAPACITY;
+    size_t capacity = distinct->capacity ? distinct->capacity * 2u : FIRST_CAPACITY;
     uint64_t *hashes = mem_zalloc(mem_array_size(capacity, sizeof(*hashes)));
 
     if (!hashes)
@@ -55,7 +75,7 @@ static int grow(struct distinct *distinct)
     fill(hashes, capacity, distinct->hashes, distinct->capacity);
     mem_free(distinct->hashes);
     distinct->hashes = hashes;
-    distinct->capacity = capacity;
+    distinct->capacity = (uint16_t)capacity;
     return 0;
 }
 
@@ -89,19 +109,22 @@ static void note(uint8_t *registers, uint64_t hash)
         registers[index] = rank;
 }
 
-static int go_over(struct distinct *distinct)
+static void note_all(uint8_t *registers, const uint64_t *hashes, size_t count)
 {
-    uint8_t *registers = mem_zalloc(DISTINCT_REGISTERS);
-
-    if (!registers)
-        return -ENOMEM;
-    for (size_t i = 0; i < distinct->capacity; i++) {
-        if (distinct->hashes[i])
-            note(registers, distinct->hashes[i]);
+    for (size_t i = 0; i < count; i++) {
+        if (hashes[i])
+            note(registers, hashes[i]);
     }
-    mem_free(distinct->hashes);
-    *distinct = (struct distinct){.registers = registers};
-    return 0;
+}
+
+/* The registers take the memory of the table. */
+static void become_estimated(struct distinct *distinct)
+{
+    uint8_t registers[DISTINCT_REGISTERS] = {0};
+
+    note_all(registers, distinct->hashes, distinct->capacity);
+    memcpy(distinct->registers, registers, sizeof(registers));
+    distinct->is_estimated = true;
 }
 
 static double sigma(double x)
@@ -153,51 +176,59 @@ uint64_t distinct_of_registers(const uint8_t *registers, size_t count)
 
 int distinct_add(struct distinct *distinct, struct sl_slice text)
 {
-    uint64_t hash = distinct_hash(text), *slot;
+    uint64_t hash = distinct_hash(text);
 
-    if (!distinct->registers) {
-        if (distinct->count <= DISTINCT_FEW) {
-            int r = add_to_few(distinct, hash);
-
-            if (r != 0)
-                return r < 0 ? r : 0;
-        }
-        if (distinct->capacity <= distinct->count * 2 && distinct->count < DISTINCT_EXACT &&
-            grow(distinct) < 0)
-            return -ENOMEM;
-        slot = slot_of(distinct->hashes, distinct->capacity, hash);
-        if (*slot)
-            return 0;
-        if (distinct->count < DISTINCT_EXACT) {
-            *slot = hash;
-            distinct->count++;
-            return 0;
-        }
-        if (go_over(distinct) < 0)
-            return -ENOMEM;
+    if (distinct->is_estimated) {
+        note(distinct->registers, hash);
+        return 0;
     }
-    note(distinct->registers, hash);
+    if (distinct->count <= DISTINCT_FEW) {
+        int r = add_to_few(distinct, hash);
+
+        if (r != 0)
+            return r < 0 ? r : 0;
+    }
+    if (*slot_of(distinct->hashes, distinct->capacity, hash))
+        return 0;
+    if (is_full(distinct) && distinct->capacity == MOST_CAPACITY) {
+        become_estimated(distinct);
+        note(distinct->registers, hash);
+        return 0;
+    }
+    if (is_full(distinct) && grow(distinct) < 0)
+        return -ENOMEM;
+    *slot_of(distinct->hashes, distinct->capacity, hash) = hash;
+    distinct->count++;
     return 0;
+}
+
+static uint64_t estimate_of_hashes(const uint64_t *hashes, size_t count)
+{
+    uint8_t registers[DISTINCT_REGISTERS] = {0};
+
+    note_all(registers, hashes, count);
+    return distinct_of_registers(registers, DISTINCT_REGISTERS);
 }
 
 uint64_t distinct_estimate(const struct distinct *distinct)
 {
-    return distinct->registers ? distinct_of_registers(distinct->registers, DISTINCT_REGISTERS)
-                               : distinct->count;
+    if (distinct->is_estimated)
+        return distinct_of_registers(distinct->registers, DISTINCT_REGISTERS);
+    if (distinct->count > DISTINCT_EXACT)
+        return estimate_of_hashes(distinct->hashes, distinct->capacity);
+    return distinct->count;
 }
 
 void distinct_clear(struct distinct *distinct)
 {
-    mem_free(distinct->registers);
-    distinct->registers = NULL;
-    if (distinct->hashes && distinct->count > DISTINCT_FEW)
+    if (distinct->is_estimated || distinct->count > DISTINCT_FEW)
         memset(distinct->hashes, 0, distinct->capacity * sizeof(*distinct->hashes));
     distinct->count = 0;
+    distinct->is_estimated = false;
 }
 
 void distinct_done(struct distinct *distinct)
 {
-    mem_free(distinct->registers);
     mem_free(distinct->hashes);
     *distinct = (struct distinct){0};
 }

@@ -10,6 +10,7 @@
  * to 4 KiB. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,10 +19,13 @@
 enum { DISTINCT_FEW = 12, DISTINCT_EXACT = 256, DISTINCT_REGISTERS = 4096 };
 
 struct distinct {
-    uint8_t *registers;         /* NULL: exact */
-    size_t count, capacity;     /* number of strings; slots in `hashes` */
+    union {
+        uint64_t *hashes; /* open addressing, 0: empty; NULL: not needed yet */
+        uint8_t *registers;
+    };
+    bool is_estimated;          /* there are registers */
+    uint16_t count, capacity;   /* number of strings, while it is exact; slots in `hashes` */
     uint64_t few[DISTINCT_FEW]; /* the first hashes, to avoid another cache line */
-    uint64_t *hashes;           /* more hashes: open addressing, 0: empty; NULL: not needed yet */
 };
 
 /* Initialize with {0}. */

@@ -17,35 +17,35 @@ struct lane {
     struct outbox outbox; /* for live clients */
     struct list catchers; /* for clients that catch up */
     struct deliver *deliver;
-    uint64_t until;                 /* of all its clients; 0: no end */
-    struct rule_set *rules;         /* its source instead of a filter, or NULL */
-    struct counter *counter;        /* NULL: no client has reached the head yet */
-    struct lane *source;            /* the lane that computes its trends, or NULL */
-    struct trend_source *finds;     /* if it computes trends itself; else NULL */
+    uint64_t until;             /* of all its clients; 0: no end */
+    struct rule_set *rules;     /* its source instead of a filter, or NULL */
+    struct counter *counter;    /* NULL: no client has reached the head yet */
+    struct list_node closing;   /* in deliver->closing: buckets have ended, or events are held */
+    struct list_node owing;     /* in deliver->owing: live clients may be owed something */
+    struct told_list held;      /* .id: everything up to it had passed when the event came */
+    struct lane *source;        /* the lane that computes its trends, or NULL */
+    struct trend_source *finds; /* if it computes trends itself; else NULL */
     struct count_question question; /* for counting or picking; else .bucket_ms is 0 */
     uint64_t number;                /* unique, from 1 */
     char *key;                      /* with which clients find it; NULL: not shared */
     size_t key_size;
-    char *tail;                  /* of all its clients; NULL: none */
-    bool is_subscribed;          /* `subscription` is valid */
-    uint32_t subscription;       /* for the one filter */
-    bool awaits_rules;           /* with `rules`: the client resumes when they are complete */
-    struct home_watch watch;     /* for a home feed */
-    struct list_node node;       /* in deliver->all_lanes */
-    struct list_node owing;      /* in deliver->owing: live clients may be owed something */
-    struct list_node touched;    /* in deliver->touched: its rules match the current event */
-    struct list_node judging;    /* in deliver->judging: one filter, and clients that catch up */
-    struct list_node counting;   /* in deliver->counting: it has a counter */
-    struct list_node closing;    /* in deliver->closing: buckets have ended, or events are held */
-    struct told_list held;       /* .id: everything up to it had passed when the event came */
-    struct list_node miscounted; /* in deliver->miscounted: what it sent is not valid */
-    uint64_t refreshed_ms;       /* when the open bucket was last sent, loop's clock */
-    struct list_node outlet;     /* in source->outlets */
-    struct list outlets;         /* lanes that are sent the trends found here */
-    uint64_t told;               /* the id up to which these have been sent */
-    uint32_t percent;            /* the part of its posts that is sent; 100: all */
-    uint32_t sample_ppm;         /* the same as a sample of ids */
-    struct left_out left_out;    /* posts that were not sent, to be reported */
+    char *tail;                     /* of all its clients; NULL: none */
+    bool is_subscribed;             /* `subscription` is valid */
+    uint32_t subscription;          /* for the one filter */
+    bool awaits_rules;              /* with `rules`: the client resumes when they are complete */
+    struct home_watch watch;        /* for a home feed */
+    struct list_node node;          /* in deliver->all_lanes */
+    struct list_node touched;       /* in deliver->touched: its rules match the current event */
+    struct list_node judging;       /* in deliver->judging: one filter, and clients that catch up */
+    struct list_node counting;      /* in deliver->counting: it has a counter */
+    struct list_node miscounted;    /* in deliver->miscounted: what it sent is not valid */
+    uint64_t refreshed_ms;          /* when the open bucket was last sent, loop's clock */
+    struct list_node outlet;        /* in source->outlets */
+    struct list outlets;            /* lanes that are sent the trends found here */
+    uint64_t told;                  /* the id up to which these have been sent */
+    uint32_t percent;               /* the part of its posts that is sent; 100: all */
+    uint32_t sample_ppm;            /* the same as a sample of ids */
+    struct left_out left_out;       /* posts that were not sent, to be reported */
     uint64_t passed[SL_SHARDS_MAX]; /* by shard: what had passed before the first of those */
     struct list_node sampled;       /* in deliver->sampled_lanes */
 };

@@ -17,11 +17,12 @@
 #include "gateway/delivery/deliver_parts.h"
 
 enum {
-    CLOSE_AT_ONCE = 64, /* after a long silence, the rest is read from the log */
-    CLOSE_WORK = 64,    /* for closing a bucket, in units of trends.h */
-    HELD_WORK = 8,      /* for counting a held event */
-    STEP_WORK = 512,    /* for trends, between two looks at the clock */
-    CLOSE_US = 600      /* time limit of a turn for closing */
+    CLOSE_AT_ONCE = 64,   /* after a long silence, the rest is read from the log */
+    CLOSE_WORK = 64,      /* for closing a bucket, in units of trends.h */
+    HELD_WORK = 2,        /* for counting a held event, */
+    HELD_WORDS_WORK = 16, /* and where its words are read again */
+    STEP_WORK = 512,      /* for trends, between two looks at the clock */
+    CLOSE_US = 600        /* time limit of a turn for closing */
 };
 
 void lane_recount(struct lane *lane)
@@ -112,6 +113,11 @@ static void count(struct lane *lane, struct event *event, const struct count_key
         outbox_evict_all(&lane->outbox, DISCONNECT_INTERNAL);
 }
 
+static bool needs_words(const struct lane *lane)
+{
+    return lane->rules || lane->question.trends.window_ms;
+}
+
 /* Its words, and the rules that match it, are determined again. */
 static void count_held(struct lane *lane, struct event *event)
 {
@@ -119,7 +125,7 @@ static void count_held(struct lane *lane, struct event *event)
     struct sl_slice tail = SL_SLICE_NONE;
     int r = 1;
 
-    if (lane->rules || lane->question.trends.window_ms)
+    if (needs_words(lane))
         r = sl_words_read(lane->deliver->words, &event->view) < 0 ? -ENOMEM : 1;
     if (r > 0 && lane->rules)
         r = rule_set_wants(lane->rules, event, lane->deliver->words, &tail);
@@ -161,7 +167,7 @@ static bool close_next(struct lane *lane, size_t *work)
     }
     if (!told_list_take(&lane->held, &next))
         return false;
-    spend(work, HELD_WORK);
+    spend(work, needs_words(lane) ? HELD_WORDS_WORK : HELD_WORK);
     count_held(lane, next.event);
     told_done(&next);
     return true;

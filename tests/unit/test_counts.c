@@ -67,6 +67,34 @@ static void test_many_are_estimated_within_the_stated_error(void **state)
     assert_true(sqrt(sum / count) < 1.5 * 1.04 / sqrt(DISTINCT_REGISTERS));
 }
 
+/* When a sketch grows depends on its address; these do with different strings. */
+static void test_the_estimate_does_not_depend_on_when_a_sketch_grows(void **state)
+{
+    enum { SKETCHES = 128, APART = 32 << 10 };
+    char *memory = mem_zalloc(SKETCHES * APART);
+    unsigned estimated_first = 0, estimated_last = 0;
+    char room[32];
+
+    (void)state;
+    assert_non_null(memory);
+    for (unsigned size = 1; size < 2 * DISTINCT_EXACT; size++) {
+        struct distinct *first = (struct distinct *)memory;
+
+        for (unsigned i = 0; i < SKETCHES; i++) {
+            struct distinct *sketch = (struct distinct *)(memory + i * APART);
+
+            assert_int_equal(distinct_add(sketch, numbered("user", size, room)), 0);
+            assert_int_equal(distinct_estimate(sketch), distinct_estimate(first));
+            estimated_first += sketch->is_estimated && estimated_first == 0 ? size : 0;
+            estimated_last = sketch->is_estimated ? estimated_last : size;
+        }
+    }
+    assert_true(estimated_first > DISTINCT_EXACT && estimated_last >= estimated_first + 100);
+    for (unsigned i = 0; i < SKETCHES; i++)
+        distinct_done((struct distinct *)(memory + i * APART));
+    mem_free(memory);
+}
+
 static void test_cleared_is_as_new(void **state)
 {
     struct distinct distinct = {0};
@@ -296,6 +324,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_few_are_counted_exactly),
         cmocka_unit_test(test_many_are_estimated_within_the_stated_error),
+        cmocka_unit_test(test_the_estimate_does_not_depend_on_when_a_sketch_grows),
         cmocka_unit_test(test_cleared_is_as_new),
         cmocka_unit_test(test_a_bucket_has_its_milliseconds_and_no_other),
         cmocka_unit_test(test_the_rest_of_the_groups_is_other),
