@@ -489,6 +489,12 @@ void catch_up_set_log(struct catch_up *catch_up, struct log_cache *log)
         log_cache_on_change(log, on_batch_cached, on_back_batch, catch_up);
 }
 
+void catch_up_rewind(struct catch_up *catch_up, uint32_t shard, uint64_t from)
+{
+    if (catch_up->log)
+        log_cache_rewind(catch_up->log, shard, from);
+}
+
 /* --- slow clients --- */
 
 /* A client is slow only if its socket accepts nothing; delays of Redis or of this server are not

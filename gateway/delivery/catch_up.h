@@ -74,6 +74,8 @@ void catch_up_free(struct catch_up *catch_up);
 
 /* Sets where the log is read; NULL: nowhere. */
 void catch_up_set_log(struct catch_up *catch_up, struct log_cache *log);
+/* The log of the shard has lost what was logged after this id. */
+void catch_up_rewind(struct catch_up *catch_up, uint32_t shard, uint64_t from);
 /* For clients that begin to catch up later. */
 void catch_up_set_max_lag(struct catch_up *catch_up, uint64_t max_lag_ms);
 

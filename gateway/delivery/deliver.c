@@ -614,6 +614,8 @@ void deliver_gap(struct deliver *deliver, const struct gap *gap)
     struct event *event = gap_event(gap, deliver->ring.shards > 1);
 
     metric_add(deliver->settings.metrics, metric_at(METRIC_GAPS_TOLD, gap->reason), 1);
+    if (gap->reason == GAP_REWOUND)
+        catch_up_rewind(deliver->catch_up, gap->shard, gap->from);
     if (event) {
         event->is_late = deliver->ring.shards > 1 && gap->reason != GAP_REWOUND &&
                          gap->from < deliver->passed.id;

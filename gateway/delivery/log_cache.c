@@ -100,6 +100,17 @@ void log_cache_drop(struct log_cache *cache, struct cached_batch *batch)
     cached_batch_free(batch);
 }
 
+void log_cache_rewind(struct log_cache *cache, uint32_t shard, uint64_t from)
+{
+    LIST_EACH(&cache->shards[shard].batches, node)
+    {
+        struct cached_batch *batch = LIST_OWNER(node, struct cached_batch, in_shard);
+
+        if (batch->end > from)
+            log_cache_drop(cache, batch);
+    }
+}
+
 static void on_timer_closed(uv_handle_t *timer)
 {
     mem_free(timer->data);

@@ -54,7 +54,7 @@ static void tell_lost(size_t count, enum gap_reason reason)
 }
 
 /* A failover: the last events of the log are undone. The next event names the one before them. */
-static void rewind_log(size_t count)
+static void rewind_in_turn(size_t count)
 {
     struct fake_log *log = &logs[0];
     struct gap gap = {
@@ -63,6 +63,11 @@ static void rewind_log(size_t count)
     assert_int_equal(log->passed, log->count);
     log->count = log->passed = log->count - count;
     deliver_gap(deliver, &gap);
+}
+
+static void rewind_log(size_t count)
+{
+    rewind_in_turn(count);
     deliver_turn_end(deliver);
 }
 
@@ -617,6 +622,38 @@ static void test_who_was_behind_when_the_log_was_rewound_is_told(void **state)
     assert_non_null(strstr(got, ids(100, 1017, 1)));
 }
 
+static size_t count_of(const char *text, const char *word)
+{
+    size_t count = 0;
+
+    for (; (text = strstr(text, word)); text += strlen(word))
+        count++;
+    return count;
+}
+
+/* Batches that were read before the rewind contain events that the log has lost. */
+static void test_what_was_rewound_is_not_counted_from_old_batches(void **state)
+{
+    const char *got;
+
+    (void)state;
+    begin_again(1 << 20, 4096, LAG_MS);
+    last_id = (last_id / SL_ID_PER_MS / 1000 + 1) * 1000 * SL_ID_PER_MS;
+    posts(20);
+    a.client.question = (struct count_question){.bucket_ms = 1000};
+    resume(&a, NULL, id_at(0));
+    settle();
+    assert_true(is_live(&a));
+    rewind_in_turn(3);
+    posts(2);
+    settle();
+    deliver_set_watermark(deliver, last_id + 1000 * SL_ID_PER_MS);
+    settle();
+    got = received(&a);
+    assert_int_equal(count_of(got, "rewound"), 1);
+    assert_int_equal(count_of(got, "\"posts\":19,"), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -641,6 +678,7 @@ int main(void)
         CATCH_UP_TEST(test_a_rewind_that_has_left_the_ring_is_no_gap_to_who_comes_later),
         CATCH_UP_TEST(test_what_is_logged_behind_a_rewind_comes_once),
         CATCH_UP_TEST(test_who_was_behind_when_the_log_was_rewound_is_told),
+        CATCH_UP_TEST(test_what_was_rewound_is_not_counted_from_old_batches),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
