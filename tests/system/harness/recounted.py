@@ -11,6 +11,11 @@ from .redis_server import shard_of
 from .streams import CONTROL
 
 
+def can_lose(client):
+    """Returns whether Redis may have lost events that the client has received or was told of."""
+    return client.storm.embedded or client.storm.group or any(gap.reason == "rewound" for gap in client.gaps)
+
+
 class CountingClient(Client):
     """It receives the number of events: each bucket once, and again when that number has changed."""
 
@@ -112,15 +117,14 @@ class TrendsClient(CountingClient):
         """Each message is computed again, unless there was a gap for it; `missing` are messages that differ, and those
         that have not arrived, and `rewound` those that differ where Redis may have lost what they count."""
         result = Follower.compare(self, [], in_log)
-        can_lose = self.storm.embedded or self.storm.group or any(gap.reason == "rewound" for gap in self.gaps)
         for bucket, told in self.buckets.items():
             if "gap" in told or not told["complete"]:
                 continue
             self.checked += 1
             expected = self.storm.rising.terms(bucket)
             if told["terms"] != expected:
-                result["rewound" if can_lose else "missing"] += 1
-                if not can_lose:
+                result["rewound" if can_lose(self) else "missing"] += 1
+                if not can_lose(self):
                     self.faults.append(f"told {told} and not {expected}")
         second = 1000 * 4096
         for bucket in range(min(self.buckets, default=1), max(self.buckets, default=0), second):
@@ -161,7 +165,7 @@ class PacedClient(Client):
 
     def compare(self, wanted, in_log, unlogged=frozenset()):
         """By window: which posts should have arrived; differences count as `missing`, unless there was a gap."""
-        posts, pace, expected, wrong, late = self.storm.posts, self.kind.pace, [], 0, self.late_skips
+        posts, pace, expected, wrong, lost, late = self.storm.posts, self.kind.pace, [], 0, 0, self.late_skips
         were_late = set().union(*(client.late for client in self.storm.clients))
         windows = collections.defaultdict(list)
         for event_id in wanted:
@@ -179,11 +183,15 @@ class PacedClient(Client):
                     (has_other_firsts and left == 0):
                 expected += told
                 late -= left if not is_told and 0 < left <= late else 0
+            elif left < 0 and can_lose(self):  # it left before it could be told that they are lost
+                expected += told
+                lost -= left
             else:
                 wrong += abs(left)
                 expected += [post.id for post in pace.choose([posts[event_id] for event_id in matched])]
         result = super().compare(sorted(expected), in_log, unlogged)
-        return {**result, "missing": result["missing"] + wrong, "twice": result["twice"] + self.again}
+        return {**result, "missing": result["missing"] + wrong, "twice": result["twice"] + self.again,
+                "rewound": result["rewound"] + lost}
 
 
 class PastClient(Client):
