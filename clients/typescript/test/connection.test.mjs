@@ -157,10 +157,17 @@ function playResponses() {
     if (headers.Accept !== 'text/event-stream') return new Response('', { headers: { 'Content-Type': 'application/x-ndjson' } });
     const response = { url, signal };
     const body = new ReadableStream({ start: (controller) => Object.assign(response, { controller }) });
+    signal.addEventListener('abort', () => {
+      try {
+        response.controller.error(signal.reason);
+      } catch {
+        // it is over
+      }
+    });
     response.say = (message, cursor = message.id) => response.controller.enqueue(new TextEncoder().encode(
       `${cursor ? `id: ${cursor}\n` : ''}event: ${message.type}\ndata: ${JSON.stringify(message)}\n\n`));
     responses.push(response);
-    return response.status ? new Response('', response) : new Response(body, { headers: { 'Content-Type': 'text/event-stream' } });
+    return new Response(body, { headers: { 'Content-Type': 'text/event-stream' } });
   };
   return { responses, of: (words) => responses.findLast(({ url }) => url.includes(words)) };
 }
