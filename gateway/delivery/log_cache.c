@@ -21,11 +21,12 @@ enum { RETRY_MAX_MS = 5000 };
 
 struct shard_cache {
     struct log_cache *cache;
-    bool is_asked;
+    bool is_asked, is_rewound;           /* the log, since the last request */
     uint64_t asked_after, known, number; /* of the requested batch */
     struct cached_batch *suspect;        /* arrived, but may have been trimmed; NULL: none */
     uint64_t newest;                     /* number of its last batch */
     uint64_t back_to;                    /* end of the requested batch; 0: none */
+    bool is_back_rewound;                /* the log, since that request */
     struct list batches;                 /* least recently used first */
 };
 
@@ -109,6 +110,8 @@ void log_cache_rewind(struct log_cache *cache, uint32_t shard, uint64_t from)
         if (batch->end > from)
             log_cache_drop(cache, batch);
     }
+    cache->shards[shard].is_rewound = true;
+    cache->shards[shard].is_back_rewound = true;
 }
 
 static void on_timer_closed(uv_handle_t *timer)
@@ -263,6 +266,7 @@ void log_cache_ask(struct log_cache *cache, uint32_t number, uint64_t after, uin
     shard->known = known;
     shard->number = ++cache->asked;
     shard->is_asked = true;
+    shard->is_rewound = false;
     if (cache->settings.read(cache->settings.reader, number, after, SL_ID_MAX, on_batch, shard) ==
         0)
         return;
@@ -349,11 +353,17 @@ static bool is_suspect(const struct cached_batch *batch)
 static void hand_over(struct shard_cache *shard, struct cached_batch *batch)
 {
     struct log_cache *cache = shard->cache;
+    const uint32_t number = batch->shard;
 
     backoff_reset(&cache->backoff);
     metric_add(cache->settings.metrics, METRIC_LOG_PAGES_READ, 1);
-    keep(cache, batch);
-    cache->changed(cache->owner, batch->shard, batch);
+    if (shard->is_rewound) { /* it may contain what the log has lost */
+        cached_batch_free(batch);
+        batch = NULL;
+    } else {
+        keep(cache, batch);
+    }
+    cache->changed(cache->owner, number, batch);
 }
 
 static void give_up(struct shard_cache *shard, struct cached_batch *batch, const char *why)
@@ -448,6 +458,11 @@ static void on_back_batch(void *owner, const struct log_batch *raw, int error, c
 
     (void)error;
     shard->back_to = 0;
+    if (raw && shard->is_back_rewound) { /* it may contain what the log has lost */
+        if (log_cache_ask_back(cache, number, to) == 0)
+            return;
+        raw = NULL;
+    }
     if (!raw)
         failed(cache, number, why);
     else if (raw->count > 0)
@@ -470,5 +485,6 @@ int log_cache_ask_back(struct log_cache *cache, uint32_t number, uint64_t to)
         return -ENOMEM;
     }
     shard->back_to = to;
+    shard->is_back_rewound = false;
     return 0;
 }

@@ -90,7 +90,8 @@ uint64_t log_cache_asked(const struct log_cache *cache);
 /* The log has more than the batch by now. */
 void log_cache_drop(struct log_cache *cache, struct cached_batch *batch);
 /* The log has lost what was logged after this id: batches that reach beyond it do not hold any
- * more. Not while one is being read. */
+ * more, and neither does one that is on its way; that one is requested again. Not while a batch is
+ * being read. */
 void log_cache_rewind(struct log_cache *cache, uint32_t shard, uint64_t from);
 /* A pinned batch is kept, whatever memory newer ones need. */
 static inline void log_cache_pin(struct cached_batch *batch)

@@ -654,6 +654,36 @@ static void test_what_was_rewound_is_not_counted_from_old_batches(void **state)
     assert_int_equal(count_of(got, "\"posts\":19,"), 1);
 }
 
+/* Read between two rewinds, and answered after the second. */
+static void test_what_was_rewound_is_not_counted_from_a_batch_on_its_way(void **state)
+{
+    const char *got;
+
+    (void)state;
+    begin_again(1 << 20, 4096, LAG_MS);
+    last_id = (last_id / SL_ID_PER_MS / 1000 + 1) * 1000 * SL_ID_PER_MS;
+    posts(20);
+    a.client.question = (struct count_question){.bucket_ms = 1000};
+    resume(&a, NULL, id_at(0));
+    settle();
+    assert_true(is_live(&a));
+    rewind_log(3);
+    for (int i = 0; i < 10 && !logs[0].request.is_asked; i++)
+        turn();
+    assert_true(logs[0].request.is_asked);
+    rewind_in_turn(2);
+    logs[0].count += 2;
+    answer(0);
+    logs[0].count -= 2;
+    posts(2);
+    settle();
+    deliver_set_watermark(deliver, last_id + 1000 * SL_ID_PER_MS);
+    settle();
+    got = received(&a);
+    assert_int_equal(count_of(got, "rewound"), 2);
+    assert_int_equal(count_of(got, "\"posts\":17,"), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -679,6 +709,7 @@ int main(void)
         CATCH_UP_TEST(test_what_is_logged_behind_a_rewind_comes_once),
         CATCH_UP_TEST(test_who_was_behind_when_the_log_was_rewound_is_told),
         CATCH_UP_TEST(test_what_was_rewound_is_not_counted_from_old_batches),
+        CATCH_UP_TEST(test_what_was_rewound_is_not_counted_from_a_batch_on_its_way),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
