@@ -5,6 +5,7 @@
  * prove that the client knows a second secret, which does not exist here. The token itself must be
  * kept secret, so without TLS an OAuth header is accepted only from the same machine, unless
  * configured otherwise. */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,6 +143,12 @@ static int check_locations(struct sl_slice locations, struct http_refusal *refus
     return 0;
 }
 
+/* How many more there are is not known. */
+static const char fewer_posts[] =
+    "{\"warning\":{\"code\":\"COUNT\",\"message\":\"At most 1000 posts of the past are "
+    "sent here. Earlier ones may be missing.\",\"percent_full\":0}}";
+static_assert(STREAM_LAST_MAX == 1000, "as it says");
+
 /* At most as many events as a stream can begin with. Clients compute how many they have missed, and
  * ask for more. */
 static int read_count(const struct dialect_request *request, struct sl_slice text,
@@ -163,8 +170,10 @@ static int read_count(const struct dialect_request *request, struct sl_slice tex
         return http_refuse(refusal, 416, "bad_count", "count",
                            "count must be a number from 1 to %d, or from -1 to -%d", COUNT_MAX,
                            COUNT_MAX);
-    if (count > STREAM_LAST_MAX)
+    if (count > STREAM_LAST_MAX) {
         count = STREAM_LAST_MAX;
+        asked->notice = fewer_posts;
+    }
     snprintf(last, COUNT_ROOM, "%u", (unsigned)count);
     dialect_ask(asked, "last", sl_slice_str(last));
     if (!is_negative)

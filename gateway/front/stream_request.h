@@ -40,6 +40,7 @@ struct stream_request {
     uint64_t until;                      /* nothing after this id; 0: no end */
     uint64_t fields;                     /* members of events: front/event_fields.h */
     const struct dialect *dialect;       /* of the request and the responses; NULL: ours */
+    const char *notice;                  /* of the dialect: see struct dialect_stream */
     const char *path;                    /* of the dialect's route; static */
     int gather_ms;                       /* -1: the server's default */
     bool samples_when_slow;              /* then it is sent a part of its posts */
@@ -132,6 +133,7 @@ struct dialect_stream {
     bool track_is_verbatim; /* see struct sl_filter_text */
     bool authors_only;      /* the same */
     uint64_t options;       /* for rendering events: event_fields_of_dialect() */
+    const char *notice;     /* static JSON, the first message over HTTP; NULL: there is none */
     struct {
         const char *name; /* of a parameter of the stream */
         struct sl_slice value;

@@ -225,10 +225,21 @@ static void say_warnings(struct channel *channel)
     mem_free(warnings);
 }
 
+static void say_notice(struct channel *channel)
+{
+    struct buffer frame = BUFFER_INIT;
+
+    frame_append_message(&frame, channel->client.format, NULL,
+                         sl_slice_str(channel->request.notice));
+    stream_say_frame(channel->stream, &frame);
+}
+
 void channel_say_first(struct channel *channel)
 {
     const struct stream_request *request = &channel->request;
 
+    if (request->notice)
+        say_notice(channel);
     if (request->hello)
         say_hello(channel);
     if ((request->since == SINCE_NOW && !request->last) ||

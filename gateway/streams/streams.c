@@ -324,6 +324,7 @@ static int read_dialect(const struct streams *streams, const struct dialect *dia
     if (r == 0) {
         ret_request->dialect = dialect;
         ret_request->path = route->path;
+        ret_request->notice = asked.notice;
         ret_request->fields = event_fields_of_dialect(dialect->id, asked.options);
     }
     *ret_has_kept_rules = asked.has_kept_rules;

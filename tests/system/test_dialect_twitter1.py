@@ -453,8 +453,11 @@ def test_count_begins_with_what_has_passed(gateway, cli, ada):
         assert [stream.next().json["id"] for _ in range(3)] == ids[2:]
         ids.append(int(cli.run("post", "--user", ada, "counted live")))
         assert stream.next().json["id"] == ids[-1]
-    for count, past in (("-2", ids[-2:]), ("-150000", ids)):
+    for count, past in (("-2", ids[-2:]), ("-1000", ids), ("-1001", ids), ("-150000", ids)):
         with gateway.stream(f"{FILTER}?track=counted&count={count}") as stream:
+            if int(count) < -1000:
+                warning = stream.next()["warning"]
+                assert (warning["code"], warning["percent_full"]) == ("COUNT", 0) and "1000" in warning["message"]
             assert [stream.next().json["id"] for _ in past] == past
             assert stream.to_end() == []
 
@@ -466,6 +469,16 @@ def test_it_ends_without_a_word_when_the_server_drains(module_servers, redis, pu
         assert stream.next().json["id"] == 8
         gateway.stop()
         assert stream.to_end() == []
+
+
+def test_without_redis_they_are_to_come_back(servers):
+    redis = servers.redis()
+    gateway = servers.gateway(redis, "--dialects", "twitter1")
+    redis.stop()
+    gateway.wait_status("/readyz", 503)
+    answer = refusal(gateway, f"{FILTER}?track=tea")
+    assert answer.status == 503 and int(answer.headers["retry-after"]) >= 1
+    assert answer.headers["content-type"].startswith("text/plain")
 
 
 def test_without_the_setting_there_are_no_such_paths(module_servers, redis):
