@@ -16,7 +16,7 @@
 
 struct revocation_list {
     struct revocation_list_settings settings;
-    uv_timer_t retry;
+    uv_timer_t retry, patience;
     struct revocations *set;
     struct revocations *next; /* the set being read; NULL: none */
     uint64_t read_to;         /* the highest id so far */
@@ -31,6 +31,8 @@ static void ask(struct revocation_list *list);
 
 static void set_known(struct revocation_list *list, bool is_known)
 {
+    if (is_known)
+        uv_timer_stop(&list->patience);
     if (list->is_known == is_known)
         return;
     list->is_known = is_known;
@@ -152,9 +154,19 @@ void revocation_list_read(struct revocation_list *list)
         fail(list, "out of memory");
 }
 
+static void on_patience(uv_timer_t *timer)
+{
+    struct revocation_list *list = timer->data;
+
+    metric_add(list->settings.metrics, METRIC_REVOCATIONS_UNREAD, 1);
+    log_error("revocations_unread", "after_ms=%d serves=yes", REVOCATION_PATIENCE_MS);
+    set_known(list, true);
+}
+
 void revocation_list_begin(struct revocation_list *list)
 {
     set_known(list, false);
+    uv_timer_start(&list->patience, on_patience, REVOCATION_PATIENCE_MS, 0);
     revocation_list_read(list);
 }
 
@@ -249,11 +261,12 @@ struct revocation_list *revocation_list_new(const struct revocation_list_setting
     }
     list->settings = *settings;
     uv_timer_init(settings->loop, &list->retry);
-    list->retry.data = list;
+    uv_timer_init(settings->loop, &list->patience);
+    list->retry.data = list->patience.data = list;
     return list;
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_patience_closed(uv_handle_t *handle)
 {
     struct revocation_list *list = handle->data;
 
@@ -262,8 +275,15 @@ static void on_closed(uv_handle_t *handle)
     mem_free(list);
 }
 
+static void on_retry_closed(uv_handle_t *handle)
+{
+    struct revocation_list *list = handle->data;
+
+    uv_close((uv_handle_t *)&list->patience, on_patience_closed);
+}
+
 void revocation_list_free(struct revocation_list *list)
 {
     if (list)
-        uv_close((uv_handle_t *)&list->retry, on_closed);
+        uv_close((uv_handle_t *)&list->retry, on_retry_closed);
 }
