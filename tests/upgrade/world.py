@@ -160,7 +160,8 @@ class ApiWriter(Writer):
         self._expect_read(post, likes=0, comments=0)
         answer = self.other.post("an answer", reply_to=post["id"])
         self.other.expect(204, "PUT", f"/v1/posts/{post['id']}/like")
-        eventually(lambda: self.reader.get(f"/v1/posts/{post['id']}")["comments"] == 1, "the answer is counted")
+        eventually(lambda: self.reader.get(f"/v1/posts/{post['id']}")["comments"] == 1, "the answer is counted",
+                   120)  # behind the tasks of all writers
         self._expect_read(post, likes=1, comments=1)
         self.api.expect(204, "DELETE", f"/v1/users/me/following/{self.other.sub}")
         assert self.other.sub not in self._followed()
