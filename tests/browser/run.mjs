@@ -381,6 +381,7 @@ const tests = {
     await visit.page.getByRole('button', { name: 'API requests' }).click();
     await visit.page.locator('pre', { hasText: 'window=1h' }).filter({ hasText: '/v1/stream/trends' }).waitFor();
     await visit.page.locator('summary', { hasText: 'Rising as JSON' }).click();
+    await visit.page.locator('#json-rising', { hasText: '#kaluta' }).waitFor();
     const [hashtags] = JSON.parse(await visit.text('#json-rising')).filter((message) => message.of === 'hashtags');
     assert.deepEqual(hashtags.terms.map(({ term, users }) => [term, users]), [['#kaluta', 2]]);
     await visit.close();

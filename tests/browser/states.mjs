@@ -94,7 +94,10 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token,
       await visit.page.getByRole('button', { name: 'API requests' }).click();
       for (const title of ['Posts', 'The chart', 'Languages']) await visit.page.locator('summary', { hasText: `${title} as JSON` }).click();
       await isAccessible(visit.page);
-      const json = async (name) => JSON.parse(await visit.text(`#json-${name}`));
+      const json = async (name) => {
+        await visit.page.locator(`#json-${name}`, { hasText: /./ }).waitFor();
+        return JSON.parse(await visit.text(`#json-${name}`));
+      };
       assert.equal((await json('posts')).length, 60);
       assert.equal((await json('chart')).lines[0].counts.reduce((all, { posts }) => all + posts, 0), 64);
       assert.equal((await json('lang')).groups.reduce((all, { posts }) => all + posts, 0), 64);
