@@ -1,14 +1,15 @@
-/* outbox.c - one list for many readers.
+/* outbox.c - one list of entries for many clients.
  *
- * Clients in step all stand at `flushed`, so one array of pieces, built once per flush, serves them
- * all: the cost per client is the system call. A send that is cut within a frame hands the rest of
- * that frame to the transport (the only bytes ever copied for a client) and moves the client to the
- * list of those behind, each with a position of its own.
+ * All clients in step are at `flushed`, so one array of pieces, built once per flush, is used for
+ * all of them; the cost per client is the system call. If a send ends within a frame, the rest of
+ * that frame is passed to the transport (the only bytes that are ever copied for a client), and the
+ * client moves to the list of those behind, each with its own position.
  *
- * Where the outbox has a history (compressor.h), those in step are they who have all that it has
- * said since its last reset. Whoever comes, or has been sent anything else, is fresh: it stands at
- * the same position and is sent blocks that refer to nothing. A reset makes both the same, so it is
- * made when somebody is fresh, but not with every flush: it costs the others what they have. */
+ * If the outbox has a history (compressor.h), the clients in step are those that have everything in
+ * it since its last reset. A client that has just come, or was sent anything else, is `fresh`: it
+ * is at the same position and is sent blocks that refer to nothing. A reset makes both equal, so
+ * there is one when some client is fresh, but not with every flush, because the others lose their
+ * history. */
 #include "gateway/delivery/outbox.h"
 
 #include <assert.h>
@@ -93,13 +94,13 @@ static void move_to(struct client *client, enum client_state state)
         list_append(list_of(outbox, state), &client->node);
 }
 
-/* Of one that has everything up to the last flush, and not all that the history has said. */
+/* For a client that has everything up to the last flush, but not everything in the history. */
 static enum client_state state_in_step(const struct outbox *outbox)
 {
     return outbox->history.deflater ? CLIENT_FRESH : CLIENT_IN_STEP;
 }
 
-/* --- the sums of what a client was sent, over HTTP, and of what it was not --- */
+/* --- checksums over HTTP, and counts of what a client was not sent --- */
 
 static bool is_gzip(const struct outbox *outbox)
 {
@@ -107,7 +108,7 @@ static bool is_gzip(const struct outbox *outbox)
            outbox->settings.format != FORMAT_WEBSOCKET;
 }
 
-/* Bytes of all entries before `position`. */
+/* The bytes of all entries before `position`. */
 static uint64_t bytes_before(const struct outbox *outbox, uint64_t position)
 {
     return position == outbox->next ? outbox->bytes : entry_at(outbox, position)->bytes_before;
@@ -126,7 +127,8 @@ static uint64_t undelivered_before(const struct outbox *outbox, uint64_t positio
                                     : entry_at(outbox, position)->undelivered_before;
 }
 
-/* What it was sent of the outbox since it was last asked, and what not, enters its own sums. */
+/* Adds what the client was sent from the outbox since the last call to its checksum, and counts
+ * what it was not sent. */
 static void settle_sums(struct client *client)
 {
     struct outbox *outbox = client->outbox;
@@ -163,7 +165,7 @@ uint64_t outbox_client_undelivered(struct client *client)
     return client->undelivered;
 }
 
-/* --- who is a member --- */
+/* --- members --- */
 
 void outbox_join(struct outbox *outbox, struct client *client)
 {
@@ -177,8 +179,8 @@ void outbox_join(struct outbox *outbox, struct client *client)
     move_to(client, outbox->next == outbox->flushed ? state_in_step(outbox) : CLIENT_JOINING);
 }
 
-/* Takes the client off the lists; it stays a member, so that the outbox outlives the loop that
- * found the client broken or too far behind. */
+/* Removes the client from the lists. It remains a member, so that the outbox outlives the loop in
+ * which the client was found to be broken or too far behind. */
 void outbox_set_aside(struct client *client)
 {
     if (!client->outbox)
@@ -189,10 +191,10 @@ void outbox_set_aside(struct client *client)
     move_to(client, CLIENT_NOWHERE);
 }
 
-/* Lets go of what comes before `oldest`; of the ring too when a burst has made it large. */
+/* Frees the entries before `oldest`, and the ring if a burst has made it large. */
 static void release(struct outbox *outbox, uint64_t oldest)
 {
-    assert(oldest <= outbox->flushed); /* what has not been flushed is owed to those in step */
+    assert(oldest <= outbox->flushed); /* unflushed entries are owed to clients in step */
     release_until(outbox, oldest);
     if (outbox->first == outbox->next && outbox->capacity > KEPT_CAPACITY) {
         mem_free(outbox->entries);
@@ -201,8 +203,8 @@ static void release(struct outbox *outbox, uint64_t oldest)
     }
 }
 
-/* Between two flushes only the last of those behind lets go of anything: to look for the oldest of
- * the others each time one moves would cost the square of their number. */
+/* Between two flushes, entries are freed only when no client is behind any more: searching for the
+ * oldest position each time one moves would have quadratic cost. */
 static void release_when_nobody_is_behind(struct outbox *outbox)
 {
     if (list_is_empty(&outbox->behind))
@@ -230,7 +232,7 @@ bool outbox_client_is_served(const struct client *client)
            client->state != CLIENT_NOWHERE && client->at == client->outbox->next;
 }
 
-/* After a failover the head may be older than what the client is owed still. */
+/* After a failover the head may be older than what the client is still owed. */
 struct sl_cursor outbox_client_cursor(const struct client *client, const struct sl_cursor *head)
 {
     const struct outbox *outbox = client->outbox;
@@ -310,8 +312,8 @@ static int make_room(struct outbox *outbox)
     return 0;
 }
 
-/* After a failover ids may come again that are older than the newest. Who comes back from before a
- * gap is told of it; whoever has the last of what was rewound is, too. */
+/* After a failover, ids may be lower than the newest. A client that resumes from before a gap is
+ * told of it; so is one that has the last event of the rewound range. */
 static uint64_t cursor_before(const struct event *event, uint64_t head)
 {
     if (event->gap_to)
@@ -319,7 +321,7 @@ static uint64_t cursor_before(const struct event *event, uint64_t head)
     return head && head < event->id ? head : event->id - 1;
 }
 
-/* What the entry counts for, and over HTTP what it adds to the sum. */
+/* Determines the entry's size, and over HTTP its checksum. */
 static int measure(struct outbox *outbox, struct outbox_entry *entry, struct sl_slice tail)
 {
     enum stream_format format = outbox->settings.format;
@@ -360,7 +362,7 @@ static int make_entry(struct outbox *outbox, const struct sl_cursor *head, struc
     return measure(outbox, entry, tail);
 }
 
-/* With these of its members. */
+/* With these members of the event. */
 static int append(struct outbox *outbox, struct event *event, uint64_t fields,
                   const struct sl_cursor *head, struct sl_slice tail, uint64_t now_ms)
 {
@@ -379,7 +381,7 @@ static int append(struct outbox *outbox, struct event *event, uint64_t fields,
     entry.event = fields == EVENT_FIELDS_FULL ? event_ref(event)
                                               : reducer_reduce(settings->reducer, event, fields);
     if (entry.event && entry.event->json.size == 0 && event->kind != EVENT_KEEPALIVE) {
-        /* nothing is said of it, in a dialect */
+        /* the dialect does not send it */
         outbox->undelivered += event->kind == EVENT_POST;
         entry_done(&entry);
         return 0;
@@ -396,7 +398,7 @@ static int append(struct outbox *outbox, struct event *event, uint64_t fields,
     return 0;
 }
 
-/* Who is set aside between two messages of one event gets both again. */
+/* A client that is set aside between the two messages of an event gets both again. */
 int outbox_append(struct outbox *outbox, struct event *event, const struct sl_cursor *head,
                   struct sl_slice tail, uint64_t now_ms)
 {
@@ -416,7 +418,7 @@ static uint64_t events_between(const struct outbox *outbox, uint64_t from, uint6
     return events;
 }
 
-/* The client has, or is held for, all before `position`. */
+/* The client has been sent everything before `position`, or it is held for it. */
 static void advance(struct client *client, uint64_t position)
 {
     struct outbox *outbox = client->outbox;
@@ -430,9 +432,9 @@ static void advance(struct client *client, uint64_t position)
     client->at = position;
 }
 
-/* The socket took `sent` bytes of the batch and no more. What it left of a frame is held, and a
- * whole frame when the cut is between two: a transport that took something reports the next room
- * only when it holds something. */
+/* The socket accepted `sent` bytes of the batch. The rest of a frame is held; between two frames, a
+ * whole frame is held, because a transport that has accepted something only reports new room when
+ * it holds something. */
 static void stay_behind(struct client *client, const struct batch *batch, size_t sent)
 {
     struct iovec pieces[ENTRY_MAX_PIECES];
@@ -452,8 +454,8 @@ static void stay_behind(struct client *client, const struct batch *batch, size_t
     advance(client, batch_behind(batch, position));
 }
 
-/* One reading of the clock serves some sends: the first of them seem to have taken as long as the
- * last, which is far below a millisecond too long. */
+/* The clock is read once for several sends: the first of them appear to have taken as long as the
+ * last, which is far less than a millisecond too long. */
 static void time_sends(const struct outbox *outbox, struct batch *batch)
 {
     if (batch->untimed > 0 && batch->is_timed && outbox->settings.metrics)
@@ -462,7 +464,7 @@ static void time_sends(const struct outbox *outbox, struct batch *batch)
     batch->untimed = 0;
 }
 
-/* true: the client has the whole batch and can take more. */
+/* true: the client has been sent the whole batch and has room for more. */
 static bool send_batch(struct client *client, struct batch *batch, uint64_t now_ms)
 {
     struct outbox *outbox = client->outbox;
@@ -504,7 +506,7 @@ static void evict_list(struct list *list, enum disconnect_reason reason)
     evict(LIST_OWNER(node, struct client, node), reason);
 }
 
-/* Brings one client to `to`, batch by batch, as far as its socket goes. */
+/* Sends batch by batch up to `to`, as far as the socket has room. */
 static void bring_to(struct client *client, uint64_t to, uint64_t now_ms)
 {
     struct outbox *outbox = client->outbox;
@@ -528,7 +530,7 @@ static void bring_to(struct client *client, uint64_t to, uint64_t now_ms)
     move_to(client, client->at == outbox->flushed ? state_in_step(outbox) : CLIENT_JOINING);
 }
 
-/* Bytes of everything from `position` on. */
+/* The bytes of all entries from `position` on. */
 static uint64_t bytes_from(const struct outbox *outbox, uint64_t position)
 {
     if (position == outbox->next)
@@ -536,7 +538,7 @@ static uint64_t bytes_from(const struct outbox *outbox, uint64_t position)
     return outbox->bytes - entry_at(outbox, position)->bytes_before;
 }
 
-/* What it takes of memory to owe that. An event that is reduced may be small, and be owed to nobody
+/* The memory needed to owe these entries. A reduced event may be small, and not be owed to anybody
  * else. */
 static uint64_t cost_from(const struct outbox *outbox, uint64_t position)
 {
@@ -581,7 +583,7 @@ size_t outbox_gathered_bytes(const struct outbox *outbox)
     return cost_from(outbox, outbox->flushed);
 }
 
-/* Whoever is owed more than allowed overruns; what nobody is owed any more is let go of. */
+/* Clients that are owed more than permitted overrun; entries that nobody is owed are freed. */
 static void trim(struct outbox *outbox)
 {
     uint64_t oldest = outbox->flushed;
@@ -604,14 +606,14 @@ static void trim(struct outbox *outbox)
     release(outbox, oldest);
 }
 
-/* All those who keep step get from now on what the history says, or what is for anybody. */
+/* From now on all clients in step are sent blocks of the history, or independent blocks. */
 static void take_in_step(struct outbox *outbox)
 {
     LIST_EACH(&outbox->fresh, node)
     move_to(LIST_OWNER(node, struct client, node), CLIENT_IN_STEP);
 }
 
-/* Who shall be sent what by the flush that begins. */
+/* Decides who is sent what in the flush that begins. */
 static void choose_history(struct outbox *outbox, uint64_t now_ms)
 {
     struct compressor *compressor = outbox->settings.compressor;
@@ -662,7 +664,7 @@ static void flush(struct outbox *outbox, uint64_t now_ms)
     uint64_t target = outbox->next;
 
     if (outbox->first == outbox->flushed)
-        outbox->oldest_moved = true; /* those in step, or joining, are the oldest */
+        outbox->oldest_moved = true; /* clients in step, or joining, are the oldest */
     flush_list(outbox, &outbox->in_step,
                outbox->history.deflater ? batch_fill_with_history : batch_fill_together, now_ms);
     flush_list(outbox, &outbox->fresh, batch_fill_together, now_ms);

@@ -1,7 +1,7 @@
-/* gateway/delivery/outbox_parts.h - inside outbox: what its files share.
+/* gateway/delivery/outbox_parts.h - internal to outbox: what its files share.
  *
- *     outbox.c       who is a member, what is owed, who is sent what
- *     batch.c        entries as the bytes that are sent
+ *     outbox.c       members, entries, sending
+ *     batch.c        converts entries to bytes
  *
  * The first calls the second. */
 #pragma once
@@ -14,26 +14,25 @@
 
 enum { BATCH_MAX_PIECES = 256, ENTRY_MAX_PIECES = 4 };
 
-/* The parts of a frame that are one client's own: its header and what precedes the last brace. */
+/* The parts of a frame that differ between clients: its header and what precedes the last brace. */
 struct wrapping {
     unsigned char head[FRAME_WEBSOCKET_HEAD_SIZE + ZSTD_HEAD_MAX];
     uint8_t head_size;
-    struct sl_slice open; /* the event's open block, and the tail ends the message; without data:
-                             between head and tail is the event as it is */
-    struct sl_slice end; /* behind that, of an event as it is: the brace, and what ends the frame */
-    struct sl_slice said; /* the tail as it came, without what a compressed one has around it */
+    struct sl_slice open; /* the event's open block, followed by the tail; without data: the event
+                             is sent uncompressed between head and tail */
+    struct sl_slice end;  /* after an uncompressed event: the brace, and the end of the frame */
+    struct sl_slice said; /* the uncompressed tail */
     uint32_t tail_size;
     char tail[];
 };
 
 struct outbox_entry {
     struct event *event;
-    struct wrapping *wrapping; /* NULL: the shared frame as it is */
-    uint32_t size;             /* bytes on the wire; of what is compressed: of what is in the frame,
-                                  before that */
-    uint32_t crc_before;       /* with gzip: of all entries before this one */
-    uint64_t cursor;           /* of a client that has everything before a logged event, or a gap */
-    struct sl_cursor *compound;  /* the same, when it is not plain; else NULL */
+    struct wrapping *wrapping; /* NULL: the shared frame */
+    uint32_t size;       /* bytes to be sent; for compressed data: of the uncompressed content */
+    uint32_t crc_before; /* for gzip: of all entries before this one */
+    uint64_t cursor;     /* of a client that has everything before a logged event or gap */
+    struct sl_cursor *compound;  /* the same if it is not a plain cursor; else NULL */
     uint64_t bytes_before;       /* of all entries before this one */
     uint64_t undelivered_before; /* outbox->undelivered before this one */
 };
@@ -44,41 +43,41 @@ static inline struct outbox_entry *entry_at(const struct outbox *outbox, uint64_
     return &outbox->entries[position & (outbox->capacity - 1)];
 }
 
-/* Entries from `from` on as frames, of which a client gets all or none. They are valid until the
- * next batch of any outbox of the worker, and until an entry is let go of. */
+/* Entries from `from` on as frames; a client gets a frame completely or not at all. Valid until the
+ * next batch of any outbox of the worker, or until an entry is freed. */
 struct batch {
     struct iovec pieces[BATCH_MAX_PIECES];
     uint32_t frames[BATCH_MAX_PIECES]; /* bytes of each */
     int count, frame_count;
-    bool is_one_frame; /* of all entries; else each is one */
+    bool is_one_frame; /* for all entries; else one for each */
     uint64_t from, to; /* positions */
     size_t bytes;
-    uint64_t received_us; /* the oldest event */
-    bool is_timed;        /* it is one, and not a keep-alive */
-    uint64_t untimed;     /* sends that took something of it, since time_sends() */
+    uint64_t received_us; /* of the oldest event */
+    bool is_timed;        /* there is one, not only keep-alives */
+    uint64_t untimed;     /* sends that accepted part of it, since time_sends() */
 };
 
-/* Some of the entries before `to`, at least one, or (history, together) all of an HTTP stream. 0;
- * -ENOMEM. */
+/* Fills in some of the entries before `to`, at least one; with a history, or together, all of an
+ * HTTP stream. 0; -ENOMEM. */
 typedef int (*batch_fill_fn)(struct outbox *outbox, uint64_t from, uint64_t to,
                              struct batch *batch);
-/* Each by itself: for anybody. */
+/* Each entry separately, for any client. */
 int batch_fill(struct outbox *outbox, uint64_t from, uint64_t to, struct batch *batch);
-/* For who has all that the outbox's history has said. On failure, it has to be reset. */
+/* For clients that have everything in the outbox's history. On failure it must be reset. */
 int batch_fill_with_history(struct outbox *outbox, uint64_t from, uint64_t to, struct batch *batch);
-/* For anybody, and with one frame for all entries where the format permits it. */
+/* For any client, with one frame for all entries if the format permits it. */
 int batch_fill_together(struct outbox *outbox, uint64_t from, uint64_t to, struct batch *batch);
 
-/* `sent` bytes, fewer than all, have been sent. Returns the position of the frame that the next
- * byte belongs to, and if it has been cut into, or stands between two, what is left of it. */
+/* `sent` bytes, but not all, have been sent. Returns the position of the frame with the next byte,
+ * and the rest of that frame if a part of it was sent, or the byte is between two frames. */
 uint64_t batch_rest(const struct batch *batch, size_t sent,
                     struct iovec ret_pieces[static ENTRY_MAX_PIECES], int *ret_count);
-/* The position behind the frame at `position`. */
+/* The position after the frame at `position`. */
 static inline uint64_t batch_behind(const struct batch *batch, uint64_t position)
 {
     return batch->is_one_frame ? batch->to : position + 1;
 }
 
-/* The wrapping of an event for one client, with `tail` before its closing brace, compressed where
- * that pays and the outbox is. NULL: out of memory. */
+/* The wrapping of an event for one client, with `tail` before its closing brace; compressed if the
+ * outbox is, and that makes it smaller. NULL: out of memory. */
 struct wrapping *batch_wrap(const struct outbox *outbox, struct event *event, struct sl_slice tail);
