@@ -31,12 +31,15 @@ class CountingClient(Client):
         if message.type != "counts":
             super()._take(message)
         elif "partial" not in message:
-            bucket = int(message["id"])
-            self.again += bucket in self.buckets and "revision" not in message and bucket > self.cursor
-            self.buckets[bucket] = message.json
-            self._come_back_with(message["id"])
-            if self.is_sse and message.sse_id != message["id"]:
-                self.faults.append(f"another id than the bucket's: {message}")
+            self._keep(message)
+
+    def _keep(self, message):
+        bucket = int(message["id"])
+        self.again += bucket in self.buckets and "revision" not in message and bucket > self.cursor
+        self.buckets[bucket] = message.json
+        self._come_back_with(message["id"])
+        if self.is_sse and message.sse_id != message["id"]:
+            self.faults.append(f"another id than the bucket's: {message}")
 
     def _check_members(self, bucket, events):
         """Users are exact up to 256, then within five standard errors of 1.6 %; groups are exact."""
@@ -98,12 +101,7 @@ class TrendsClient(CountingClient):
         if message.type != "trends":
             Client._take(self, message)
             return
-        bucket = int(message["id"])
-        self.again += bucket in self.buckets and "revision" not in message and bucket > self.cursor
-        self.buckets[bucket] = message.json
-        self._come_back_with(message["id"])
-        if self.is_sse and message.sse_id != message["id"]:
-            self.faults.append(f"another id than the bucket's: {message}")
+        self._keep(message)
 
     def _take_control(self, message):
         super()._take_control(message)
