@@ -161,6 +161,11 @@ struct sl_cursor counter_cursor(const struct counter *counter)
     return picks(counter) && cursor.id < counter->had.id ? counter->had : cursor;
 }
 
+uint64_t counter_passed(const struct counter *counter, uint32_t shard)
+{
+    return counter->passed[shard];
+}
+
 bool counter_is_in_step(const struct counter *counter, uint64_t closed)
 {
     uint64_t before = counter_before(counter);

@@ -48,6 +48,8 @@ struct sl_cursor counter_cursor(const struct counter *counter);
 /* The last id before the open bucket, and the last id of the open bucket, which is its own id. */
 uint64_t counter_before(const struct counter *counter);
 uint64_t counter_open(const struct counter *counter);
+/* When picking: later events of the shard are new to its client. */
+uint64_t counter_passed(const struct counter *counter, uint32_t shard);
 /* For trends: nothing is printed for buckets up to this id; else 0. */
 uint64_t counter_silent_until(const struct counter *counter);
 /* Whether its client can be sent the same messages from now on as others with this question, who

@@ -167,8 +167,7 @@ static struct catcher *take_over_counts(struct catch_up *catch_up, struct lane *
         catcher->counter = counter_new_again(lane->counter, &ret->had, passed);
     if (catcher && catcher->counter) {
         catcher_begin_counting(catcher);
-        for (size_t i = lane->held.first; i < lane->held.count; i++)
-            catcher_begin_before(catcher, lane->held.list[i].event);
+        catcher_begin_before(catcher, &lane->held);
         return catcher;
     }
     mem_free(catcher);

@@ -146,9 +146,9 @@ int catcher_tell_behind(struct catcher *catcher, const struct sl_cursor *passed)
 int catcher_count_from(struct catcher *catcher, const struct sl_cursor *cursor);
 /* Begins with the open bucket of its counter, which must be empty. */
 void catcher_begin_counting(struct catcher *catcher);
-/* Begins before the event, which has passed, but was not included in the counts that the client was
- * sent: it is read again, with everything that has passed since. */
-void catcher_begin_before(struct catcher *catcher, const struct event *event);
+/* Begins before these events, which have passed, but were not included in the counts that the client
+ * was sent: they are read again, with everything that has passed since the first of them. */
+void catcher_begin_before(struct catcher *catcher, const struct told_list *held);
 /* A plain cursor covers events that have not arrived from a shard that is behind, and events that
  * arrived late after it was issued: tells the client. 0; -ENOMEM. */
 int catcher_tell_what_is_late(struct catcher *catcher);

@@ -42,16 +42,36 @@ void catcher_begin_counting(struct catcher *catcher)
     take_seam(catcher);
 }
 
-void catcher_begin_before(struct catcher *catcher, const struct event *event)
+static void begin_before(struct catcher *catcher, const struct event *event)
 {
     const uint32_t shard = event->shard;
 
-    if (event->sequence < catcher->seam_sequence)
-        catcher->seam_sequence = catcher->sequence = event->sequence;
-    if (event->id == 0 || event->id > catcher->seam[shard])
+    if (event->id == 0 || event->id > catcher->catch_up->ring->passed[shard])
         return;
-    catcher->seam[shard] = event->id - 1;
+    if (event->sequence >= catcher->seam_sequence && event->id <= catcher->seam[shard])
+        catcher->seam[shard] = event->id - 1;
     position_lower_shard(&catcher->counts_from, shard, event->id - 1);
+}
+
+/* In the ring, it begins with the first of them, and before everything that passed since: what was
+ * not wanted then may be wanted now. If the first one has left the ring, the logs have all of it.
+ */
+void catcher_begin_before(struct catcher *catcher, const struct told_list *held)
+{
+    const struct catch_up *catch_up = catcher->catch_up;
+    const struct told *first = told_list_first(held);
+
+    if (first && first->event->sequence >= catch_up->ring->oldest &&
+        first->event->sequence < catcher->seam_sequence)
+        catcher->seam_sequence = catcher->sequence = first->event->sequence;
+    for (size_t i = held->first; i < held->count; i++)
+        begin_before(catcher, held->list[i].event);
+    for (uint64_t next = catcher->seam_sequence; next < catch_up->passed_to; next++) {
+        size_t index;
+        const struct segment *segment = ring_find(catch_up->ring, next, &index);
+
+        begin_before(catcher, segment->entries[index].event);
+    }
 }
 
 int catcher_count_from(struct catcher *catcher, const struct sl_cursor *cursor)
@@ -81,15 +101,17 @@ static void read_again(struct catcher *catcher, const uint64_t *read)
 int catcher_count_again(struct catcher *catcher)
 {
     const struct sl_cursor had = counter_cursor(catcher->counter);
-    uint64_t read[SL_SHARDS_MAX];
+    uint64_t read[SL_SHARDS_MAX], passed[SL_SHARDS_MAX];
     struct counter *again;
 
     for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++) {
         uint64_t from = position_of_shard(&catcher->counts_from, shard);
+        uint64_t before = counter_passed(catcher->counter, shard);
 
         read[shard] = catcher->last[shard] > from ? catcher->last[shard] : from;
+        passed[shard] = read[shard] > before ? read[shard] : before;
     }
-    again = counter_new_again(catcher->counter, &had, read);
+    again = counter_new_again(catcher->counter, &had, passed);
     if (!again)
         return -ENOMEM;
     counter_free(catcher->counter);

@@ -113,26 +113,32 @@ static void count(struct lane *lane, struct event *event, const struct count_key
         outbox_evict_all(&lane->outbox, DISCONNECT_INTERNAL);
 }
 
-static bool needs_words(const struct lane *lane)
+static bool counts_rules(const struct lane *lane)
 {
-    return lane->rules || lane->question.trends.window_ms;
+    return lane->rules && lane_counts(lane);
 }
 
-/* Its words, and the rules that match it, are determined again. */
-static void count_held(struct lane *lane, struct event *event)
+static bool needs_words(const struct lane *lane)
+{
+    return counts_rules(lane) || lane->question.trends.window_ms;
+}
+
+/* Its words, and the rules to be counted, are determined again: when rules change, everybody counts
+ * the open bucket again. What is picked was matched by the rules of its time. */
+static void count_held(struct lane *lane, const struct told *held)
 {
     struct count_keys keys = {.words = lane->deliver->words};
-    struct sl_slice tail = SL_SLICE_NONE;
+    struct sl_slice tail = told_tail(held);
     int r = 1;
 
     if (needs_words(lane))
-        r = sl_words_read(lane->deliver->words, &event->view) < 0 ? -ENOMEM : 1;
-    if (r > 0 && lane->rules)
-        r = rule_set_wants(lane->rules, event, lane->deliver->words, &tail);
-    if (r > 0 && lane->rules)
+        r = sl_words_read(lane->deliver->words, &held->event->view) < 0 ? -ENOMEM : 1;
+    if (r > 0 && counts_rules(lane))
+        r = rule_set_wants(lane->rules, held->event, lane->deliver->words, &tail);
+    if (r > 0 && counts_rules(lane))
         keys = rule_set_hits(lane->rules);
     if (r > 0)
-        count(lane, event, &keys, tail);
+        count(lane, held->event, &keys, tail);
     if (r < 0)
         outbox_evict_all(&lane->outbox, DISCONNECT_INTERNAL);
 }
@@ -168,7 +174,7 @@ static bool close_next(struct lane *lane, size_t *work)
     if (!told_list_take(&lane->held, &next))
         return false;
     spend(work, needs_words(lane) ? HELD_WORDS_WORK : HELD_WORK);
-    count_held(lane, next.event);
+    count_held(lane, &next);
     told_done(&next);
     return true;
 }
@@ -212,10 +218,14 @@ bool lane_is_settled(const struct lane *lane)
 }
 
 /* 0; -ENOMEM. */
-static int hold(struct lane *lane, struct event *event)
+static int hold(struct lane *lane, struct event *event, struct sl_slice tail)
 {
     struct told held = {.event = event_ref(event), .id = lane->deliver->closed};
 
+    if (told_set_tail(&held, tail) < 0) {
+        told_done(&held);
+        return -ENOMEM;
+    }
     if (!list_contains(&lane->closing) && !list_contains(&lane->miscounted))
         list_append(&lane->deliver->closing, &lane->closing);
     return told_list_append(&lane->held, &held);
@@ -231,7 +241,7 @@ static void count_event(struct lane *lane, struct event *event, struct sl_slice 
         return;
     if (list_contains(&lane->closing) || list_contains(&lane->miscounted) ||
         counter_open(lane->counter) < event->id) {
-        if (hold(lane, event) < 0)
+        if (hold(lane, event, tail) < 0)
             outbox_evict_all(&lane->outbox, DISCONNECT_INTERNAL);
         return;
     }

@@ -307,6 +307,34 @@ static void test_rules_may_change_within_a_window_of_who_falls_behind(void **sta
     assert_sum(&a, 5, 2, 0);
 }
 
+/* A post that the lane holds while it closes a window is matched by the rules of its time, too. */
+static void test_rules_may_change_while_the_lane_holds_something(void **state)
+{
+    struct rule_set *rules;
+
+    (void)state;
+    begin_again(1 << 20, 1 << 20, LAG_MS);
+    begin_window();
+    post("x");
+    a.client.question = pace(PICK_NEWEST, 1);
+    assert_int_equal(deliver_subscribe_rules(deliver, &a.client, -1, &rules), 0);
+    assert_int_equal(deliver_resume(deliver, &a.client, CURSOR(id_at(0))), 0);
+    put(rules, "tea");
+    deliver_rules_ready(&a.client);
+    settle();
+    end_window();
+    assert_true(is_live(&a));
+    publish_and_pass(0, "ada", "tea");
+    begin_window();
+    deliver->close_work = 0; /* other clients have used up this turn's */
+    publish_and_pass(0, "ada", "tea and milk");
+    publish_and_pass(0, "ada", "tea");
+    put(rules, "milk");
+    settle();
+    end_window();
+    assert_sum(&a, 2, 1, 0);
+}
+
 /* A client that was sent posts of a window of a home stream, and resumes within it, may not have
  * been sent posts by users who are followed only now. */
 static void test_the_first_of_a_home_stream_are_those_of_whom_the_user_follows_now(void **state)
@@ -339,6 +367,67 @@ static void test_the_first_of_a_home_stream_are_those_of_whom_the_user_follows_n
     assert_sum(&a, 2, 3, 0);
 }
 
+/* What passed beside what the lane holds was not wanted then. */
+static void test_whom_the_user_follows_while_the_lane_holds_something_is_counted_once(void **state)
+{
+    struct sl_slice ada = SL_SLICE("ada");
+    struct home_sets sets = {.followed = {&ada, 1}};
+
+    (void)state;
+    begin_again(1 << 20, 1 << 20, LAG_MS);
+    deliver_begin_shard(deliver, 0, 0);
+    deliver_begin_shard(deliver, 1, 0);
+    home_on_load(deliver_home(deliver), on_load, NULL);
+    begin_window();
+    publish_and_pass(0, "ada", "before");
+    publish_and_pass(1, "eve", "before");
+    end_window();
+    a.client.question = pace(PICK_NEWEST, 20);
+    assert_int_equal(
+        deliver_subscribe_home(deliver, &a.client, SL_SLICE("bob"), 1u << SL_EVENT_POST, -1), 0);
+    assert_int_equal(deliver_resume(deliver, &a.client, CURSOR(deliver_closed(deliver))), 0);
+    home_loaded(deliver_home(deliver), "bob", last_load, &sets);
+    settle();
+    assert_true(is_live(&a));
+    publish_some(1);
+    begin_window();
+    deliver->close_work = 0; /* other clients have used up this turn's */
+    publish_some(1);
+    publish_and_pass(1, "eve", "x");
+    publish_some(1);
+    publish_follow("bob", "eve");
+    deliver_turn_end(deliver);
+    assert_false(is_live(&a));
+    settle();
+    end_window();
+    assert_sum(&a, 4, 0, 0);
+}
+
+/* It has not read the window again when it starts again with it. */
+static void test_who_resumes_within_a_window_is_sent_nothing_twice(void **state)
+{
+    struct sl_slice ada = SL_SLICE("ada");
+    struct home_sets sets = {.followed = {&ada, 1}};
+
+    (void)state;
+    begin_again(1 << 20, 1 << 20, LAG_MS);
+    home_on_load(deliver_home(deliver), on_load, NULL);
+    begin_window();
+    post("before");
+    end_window();
+    publish_some(2);
+    a.client.question = pace(PICK_NEWEST, 5);
+    assert_int_equal(
+        deliver_subscribe_home(deliver, &a.client, SL_SLICE("bob"), 1u << SL_EVENT_POST, -1), 0);
+    assert_int_equal(deliver_resume(deliver, &a.client, CURSOR(last_id)), 0);
+    home_loaded(deliver_home(deliver), "bob", last_load, &sets);
+    publish_follow("bob", "eve");
+    publish_some(1);
+    settle();
+    end_window();
+    assert_sum(&a, 1, 0, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -349,6 +438,9 @@ int main(void)
         CATCH_UP_TEST(test_what_the_lane_held_may_have_left_the_ring),
         CATCH_UP_TEST(test_what_comes_late_is_told_to_who_counts_again),
         CATCH_UP_TEST(test_rules_may_change_within_a_window_of_who_falls_behind),
+        CATCH_UP_TEST(test_rules_may_change_while_the_lane_holds_something),
+        CATCH_UP_TEST(test_whom_the_user_follows_while_the_lane_holds_something_is_counted_once),
+        CATCH_UP_TEST(test_who_resumes_within_a_window_is_sent_nothing_twice),
         CATCH_UP_TEST(test_the_first_of_a_home_stream_are_those_of_whom_the_user_follows_now),
     };
 
