@@ -52,7 +52,8 @@ struct counter {
     uint64_t silent_until; /* for trends: nothing is printed up to this id; else 0 */
     struct sl_cursor had;  /* when picking, nothing up to here is sent, */
     bool goes_on;          /* events of the open bucket up to `passed` were picked from before */
-    uint64_t passed[SL_SHARDS_MAX]; /* when picking: later events are new, even up to `had` */
+    uint64_t passed[SL_SHARDS_MAX]; /* later events are new to the client, even up to `had` or
+                                       `told` */
 };
 
 static bool picks(const struct counter *counter)
@@ -274,6 +275,7 @@ struct counter *counter_new_again(const struct counter *counter, const struct sl
         return NULL;
     if (!has_trends(counter) && counter->first < again->first)
         again->first = counter->first;
+    memcpy(again->passed, passed, sizeof(again->passed));
     again->told = greater(counter->told, had->id);
     again->revision = counter->revision + 1;
     again->gaps = counter->gaps;
@@ -311,6 +313,12 @@ static void note(struct counter *counter, uint64_t first, uint64_t last)
         last = open;
     if (first <= last)
         add_range(&counter->noted, first, last);
+}
+
+/* The event was not known when its bucket was sent. */
+static void retell(struct counter *counter, uint64_t id)
+{
+    add_range(&counter->retelling, id, has_trends(counter) ? counter->told : id);
 }
 
 /* --- picking --- */
@@ -509,6 +517,8 @@ int counter_add(struct counter *counter, struct event *event, const struct count
         note(counter, event->id, event->id);
         return 0;
     }
+    if (event->id <= counter->told && event->id > counter->passed[event->shard])
+        retell(counter, event->id);
     if (has_trends(counter))
         return add_to_trends(counter, event, rules->words);
     if (event->is_late && count_bucket_is_full(&counter->bucket))
@@ -517,21 +527,24 @@ int counter_add(struct counter *counter, struct event *event, const struct count
 }
 
 /* What was sent remains, and so do events that were picked at once. */
-static void note_rewound(struct counter *counter, uint64_t from, uint64_t to)
+static void note_rewound(struct counter *counter, uint32_t shard, uint64_t from, uint64_t to)
 {
+    if (counter->passed[shard] > from)
+        counter->passed[shard] = from;
     if (!picks(counter))
         note(counter, from + 1, to);
     else if (counter->question.pick.pick != PICK_FIRST)
         note(counter, greater(from + 1, counter->open_first), to);
 }
 
-void counter_gap(struct counter *counter, uint64_t from, uint64_t to, enum gap_reason reason)
+void counter_gap(struct counter *counter, uint32_t shard, uint64_t from, uint64_t to,
+                 enum gap_reason reason)
 {
     if (reason == GAP_LATE || reason == GAP_UNLOGGED || from >= to)
         return;
     add_range(&counter->gaps, from + 1, to);
     if (reason == GAP_REWOUND)
-        note_rewound(counter, from, to);
+        note_rewound(counter, shard, from, to);
 }
 
 uint64_t counter_retell_from(const struct counter *counter)

@@ -34,11 +34,11 @@ struct counter;
 struct counter *counter_new(const struct count_question *question, const struct sl_cursor *had,
                             uint64_t until);
 /* A counter that counts again: from the first bucket of `counter` that needs it, or from the bucket
- * after `had`, the client's position, if that is earlier. Buckets that were sent are sent again as
- * revisions if events were noted for them; picked events are not. `passed`: by shard, the last
- * event that was added to `counter`; picked events after it are new to the client. With PICK_FIRST,
- * a bucket that was sent partly continues as it is: its earlier events count as they did then.
- * NULL: out of memory. */
+ * after `had`, the client's position, if that is earlier. `passed`: by shard, the last event that
+ * was added to `counter`, or that its client came with; later ones are new to the client. Buckets
+ * that were sent are sent again as revisions if events were noted for them, or if they have such
+ * new events. Picked events are not sent again. With PICK_FIRST, a bucket that was sent partly
+ * continues as it is: its earlier events count as they did then. NULL: out of memory. */
 struct counter *counter_new_again(const struct counter *counter, const struct sl_cursor *had,
                                   const uint64_t *passed);
 void counter_free(struct counter *counter); /* NULL is allowed */
@@ -48,7 +48,7 @@ struct sl_cursor counter_cursor(const struct counter *counter);
 /* The last id before the open bucket, and the last id of the open bucket, which is its own id. */
 uint64_t counter_before(const struct counter *counter);
 uint64_t counter_open(const struct counter *counter);
-/* When picking: later events of the shard are new to its client. */
+/* Later events of the shard are new to its client. */
 uint64_t counter_passed(const struct counter *counter, uint32_t shard);
 /* For trends: nothing is printed for buckets up to this id; else 0. */
 uint64_t counter_silent_until(const struct counter *counter);
@@ -61,8 +61,9 @@ bool counter_is_in_step(const struct counter *counter, uint64_t closed);
  * event belongs to a later bucket, so the open one must be closed first; -ENOMEM. */
 int counter_add(struct counter *counter, struct event *event, const struct count_keys *rules,
                 struct sl_slice tail);
-/* Events with ids in (from, to] are missing. */
-void counter_gap(struct counter *counter, uint64_t from, uint64_t to, enum gap_reason reason);
+/* Events of the shard with ids in (from, to] are missing. */
+void counter_gap(struct counter *counter, uint32_t shard, uint64_t from, uint64_t to,
+                 enum gap_reason reason);
 
 /* Closes the open bucket, which must end below `id`, and opens the next one. If nothing is sent for
  * empty buckets, those below `id` are skipped. All messages must have been taken. Closing trends

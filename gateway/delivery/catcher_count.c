@@ -152,7 +152,7 @@ static int pass_on(struct catcher *catcher, struct event *event)
     const struct sl_cursor before = counter_cursor(catcher->counter);
 
     if (event->gap_to)
-        counter_gap(catcher->counter, event->gap_from, event->gap_to,
+        counter_gap(catcher->counter, event->shard, event->gap_from, event->gap_to,
                     event->is_rewound ? GAP_REWOUND : GAP_RETENTION);
     return outbox_append(&catcher->outbox, event, &before, SL_SLICE_NONE, 0);
 }

@@ -231,7 +231,7 @@ int catcher_tell_gap(struct catcher *catcher, uint32_t shard, uint64_t from, uin
     const struct gap gap = {shard, from, to, reason};
 
     if (catcher->counter)
-        counter_gap(catcher->counter, from, to, reason);
+        counter_gap(catcher->counter, shard, from, to, reason);
     if (catcher->counter && to <= counter_silent_until(catcher->counter))
         return 0; /* the message says that it is incomplete */
     metric_add(catcher->catch_up->settings.metrics, metric_at(METRIC_GAPS_TOLD, reason), 1);

@@ -264,7 +264,7 @@ static void count_message(struct lane *lane, struct event *event)
     if (!lane->counter)
         return;
     if (event->gap_to)
-        counter_gap(lane->counter, event->gap_from, event->gap_to,
+        counter_gap(lane->counter, event->shard, event->gap_from, event->gap_to,
                     event->is_rewound ? GAP_REWOUND : GAP_RETENTION);
     if (!lane->finds)
         lane_owe(lane, event, &before, SL_SLICE_NONE);

@@ -1,5 +1,5 @@
 /* Clients with a pace that connect with a cursor, or fall behind: the posts that they are sent and
- * those reported as skipped add up to what matches. */
+ * those reported as skipped add up to what matches. And clients that count. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -428,6 +428,41 @@ static void test_who_resumes_within_a_window_is_sent_nothing_twice(void **state)
     assert_sum(&a, 1, 0, 0);
 }
 
+/* Also the bucket for which it comes when another one is known to be wrong. */
+static void test_what_comes_late_is_counted_in_each_bucket(void **state)
+{
+    const char *text;
+
+    (void)state;
+    begin_again(1 << 20, 1 << 20, LAG_MS);
+    deliver_begin_shard(deliver, 0, 0);
+    deliver_begin_shard(deliver, 1, 0);
+    begin_window();
+    publish_some(1);
+    deliver_shard_behind(deliver, 1, 0);
+    end_window();
+    a.client.question = (struct count_question){.bucket_ms = WINDOW_MS};
+    resume(&a, NULL, deliver_closed(deliver));
+    settle();
+    for (int i = 0; i < 2; i++) {
+        publish_some(1);
+        publish_in(1, "ada", "late");
+        end_window();
+    }
+    assert_true(is_live(&a));
+    received(&a);
+    pass_in(1);
+    pass_in(1);
+    settle();
+    text = received(&a);
+    for (int i = 0; i < 2; i++) {
+        text = strstr(text, "\"posts\":2,");
+        assert_non_null(text);
+        text = strstr(text, "\"revision\":1}");
+        assert_non_null(text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -441,6 +476,7 @@ int main(void)
         CATCH_UP_TEST(test_rules_may_change_while_the_lane_holds_something),
         CATCH_UP_TEST(test_whom_the_user_follows_while_the_lane_holds_something_is_counted_once),
         CATCH_UP_TEST(test_who_resumes_within_a_window_is_sent_nothing_twice),
+        CATCH_UP_TEST(test_what_comes_late_is_counted_in_each_bucket),
         CATCH_UP_TEST(test_the_first_of_a_home_stream_are_those_of_whom_the_user_follows_now),
     };
 

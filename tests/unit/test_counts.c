@@ -168,6 +168,14 @@ static void add(struct counter *counter, uint64_t id, const char *user, const ch
     assert_int_equal(counter_add(counter, &event, NULL, SL_SLICE_NONE), 0);
 }
 
+static void add_in(uint32_t shard, struct counter *counter, uint64_t id)
+{
+    struct event event = post(id, "1", "en");
+
+    event.shard = shard;
+    assert_int_equal(counter_add(counter, &event, NULL, SL_SLICE_NONE), 0);
+}
+
 static void test_a_bucket_has_its_milliseconds_and_no_other(void **state)
 {
     struct counter *counter = counter_from(&by_lang, at(30000));
@@ -237,21 +245,90 @@ static void test_what_came_late_is_counted_again_from_there(void **state)
     counter_free(counter);
 }
 
+/* It came while the client was counting again because of something else. */
+static void test_what_is_new_to_who_counts_again_is_told(void **state)
+{
+    const uint64_t passed[SL_SHARDS_MAX] = {at(6), at(2 * minute_ms)};
+    struct counter *counter = counter_from(&by_lang, at(0)), *again;
+    struct sl_cursor told;
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        assert_closes(counter, "\"posts\":0,");
+    add(counter, at(6), "1", "en");
+    told = counter_cursor(counter);
+    again = counter_new_again(counter, &told, passed);
+    add(again, at(6), "1", "en");
+    assert_closes(again, "\"other\":0,\"revision\":1}");
+    add_in(1, again, at(minute_ms + 5)); /* was not wanted then */
+    assert_closes(again, NULL);
+    add_in(1, again, at(2 * minute_ms)); /* the last one that it knows */
+    add_in(1, again, at(2 * minute_ms) + 1);
+    assert_closes(again, "\"posts\":2,\"deletes\":0,\"users\":1,"
+                         "\"groups\":[{\"key\":\"en\",\"posts\":2}],\"other\":0,\"revision\":1}");
+    assert_closes(again, "\"other\":0}");
+    counter_free(again);
+    counter_free(counter);
+}
+
+/* Which groups are named depends on the order. */
+static void test_a_late_event_is_counted_again_if_there_are_too_many_groups(void **state)
+{
+    struct counter *counter = counter_from(&by_lang, at(0));
+    struct event late = post(at(1), "1", "en");
+    char room[32];
+
+    (void)state;
+    late.is_late = true;
+    assert_int_equal(counter_add(counter, &late, NULL, SL_SLICE_NONE), 0);
+    assert_int_equal(counter_retell_from(counter), 0);
+    for (unsigned i = 0; i < COUNT_GROUPS_MAX - 1; i++) {
+        numbered("l", i, room);
+        add(counter, at(2 + i), "1", room);
+    }
+    assert_int_equal(counter_retell_from(counter), 0);
+    assert_int_equal(counter_add(counter, &late, NULL, SL_SLICE_NONE), 0);
+    assert_int_equal(counter_retell_from(counter), at(0));
+    counter_free(counter);
+}
+
+static void test_a_rewind_is_counted_again_as_far_as_it_was_counted(void **state)
+{
+    struct counter *counter = counter_from(&by_lang, at(minute_ms)), *again;
+
+    (void)state;
+    assert_closes(counter, "\"posts\":0,");
+    counter_gap(counter, 0, at(0), at(minute_ms) - 1, GAP_REWOUND);
+    assert_int_equal(counter_retell_from(counter), 0);
+    counter_gap(counter, 0, at(2 * minute_ms) - 1, at(9 * minute_ms), GAP_REWOUND);
+    assert_int_equal(counter_retell_from(counter), at(2 * minute_ms));
+    again = again_of(counter);
+    counter_free(counter);
+    for (int i = 0; i < 5; i++)
+        assert_closes(again, "\"gap\":true}"); /* for the first time */
+    add(again, at(3 * minute_ms), "1", "en");
+    counter = again_of(again);
+    assert_closes(counter, "\"revision\":2,\"gap\":true}");
+    assert_closes(counter, NULL);
+    counter_free(again);
+    counter_free(counter);
+}
+
 static void test_a_gap_is_told_of_each_bucket_that_it_touches(void **state)
 {
     struct counter *counter = counter_from(&by_lang, at(0)), *again;
 
     (void)state;
     assert_closes(counter, "\"other\":0}");
-    counter_gap(counter, at(2 * minute_ms + 1), at(3 * minute_ms), GAP_RETENTION);
-    counter_gap(counter, at(0), at(9 * minute_ms), GAP_LATE);
+    counter_gap(counter, 0, at(2 * minute_ms) - 1, at(3 * minute_ms), GAP_RETENTION);
+    counter_gap(counter, 0, at(0), at(9 * minute_ms), GAP_LATE);
     assert_closes(counter, "\"other\":0}");
     assert_closes(counter, "\"gap\":true}");
     assert_closes(counter, "\"gap\":true}");
     assert_closes(counter, "\"other\":0}");
     add(counter, at(5 * minute_ms), "1", "en");
     assert_int_equal(counter_retell_from(counter), 0);
-    counter_gap(counter, at(4 * minute_ms + 7), at(5 * minute_ms), GAP_REWOUND);
+    counter_gap(counter, 0, at(4 * minute_ms + 7), at(5 * minute_ms), GAP_REWOUND);
     assert_int_equal(counter_retell_from(counter), at(4 * minute_ms));
     again = again_of(counter);
     assert_closes(again, "\"posts\":0,\"deletes\":0,\"users\":0,\"groups\":[],\"other\":0,"
@@ -329,6 +406,9 @@ int main(void)
         cmocka_unit_test(test_a_bucket_has_its_milliseconds_and_no_other),
         cmocka_unit_test(test_the_rest_of_the_groups_is_other),
         cmocka_unit_test(test_what_came_late_is_counted_again_from_there),
+        cmocka_unit_test(test_what_is_new_to_who_counts_again_is_told),
+        cmocka_unit_test(test_a_late_event_is_counted_again_if_there_are_too_many_groups),
+        cmocka_unit_test(test_a_rewind_is_counted_again_as_far_as_it_was_counted),
         cmocka_unit_test(test_a_gap_is_told_of_each_bucket_that_it_touches),
         cmocka_unit_test(test_a_cell_is_named_by_its_corner),
         cmocka_unit_test(test_without_memory_nothing_is_wrong),

@@ -454,10 +454,15 @@ static void test_what_is_rewound_is_picked_again(void **state)
         const struct count_question question = question_of(pick, 1);
         struct counter *counter = counter_new(&question, &before, 0);
 
-        counter_gap(counter, at(0) - 9, at(0) - 1, GAP_REWOUND); /* was told already */
+        counter_gap(counter, 0, at(0) - 9, at(0) - 1, GAP_REWOUND); /* was told already */
         assert_int_equal(counter_retell_from(counter), 0);
-        counter_gap(counter, at(0) - 9, at(7), GAP_REWOUND);
+        counter_gap(counter, 0, at(0) - 9, at(7), GAP_REWOUND);
         assert_int_equal(counter_retell_from(counter), pick == PICK_FIRST ? 0 : at(0));
+        counter_free(counter);
+        counter = counter_new(&question, &before, 0);
+        assert_int_equal(close_bucket(counter, at(1000)), 0);
+        counter_gap(counter, 0, at(7), at(1007), GAP_REWOUND); /* partly */
+        assert_int_equal(counter_retell_from(counter), pick == PICK_FIRST ? 0 : at(1000));
         counter_free(counter);
     }
 }
