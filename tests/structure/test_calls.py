@@ -28,21 +28,26 @@ def objects():
     return found
 
 
-def symbols(file):
-    """Returns the symbols that an object defines for others, and those of others that it uses."""
-    defined, used = set(), set()
-    lines = subprocess.run(["nm", file], check=True, capture_output=True, text=True).stdout.splitlines()
-    for kind, name in (line.split()[-2:] for line in lines):
+def symbols(files):
+    """Returns for each object the symbols that it defines for others, and those of others that it uses."""
+    found = {file: (set(), set()) for file in files}
+    listed = subprocess.run(["nm", "--print-file-name", *files], check=True, capture_output=True, text=True).stdout
+    for line in listed.splitlines():
+        file, symbol = line.rsplit(":", 1)
+        kind, name = symbol.split()[-2:]
+        defined, used = found[pathlib.Path(file)]
         if kind == "U":
             used.add(name)
         elif kind.isupper():
             defined.add(name)
-    return defined, used
+    return found
 
 
 def calls_by_room():
     """Returns {room: {file: {the files of the room that it calls}}}."""
-    known = {source: symbols(file) for source, file in objects().items()}
+    found = objects()
+    symbols_of = symbols(found.values())
+    known = {source: symbols_of[file] for source, file in found.items()}
     rooms = {}
     for source, (_, used) in known.items():
         calls = rooms.setdefault(str(source.parent), {}).setdefault(source.name, set())
