@@ -21,3 +21,12 @@ def test_ctest_knows_every_file(folder, files, entry):
     written = [file.stem.removeprefix("" if folder == "unit" else "test_")
                for file in (TESTS / folder).glob(files)]
     assert set(entries) ^ set(written) == set() and len(entries) == len(written)
+
+
+def test_what_ctest_runs_over_tls_is_about_the_wire():
+    """Without the mark, the same tests would run twice over plain connections."""
+    entries = (TESTS / "system" / "CMakeLists.txt").read_text()
+    both = re.findall(r"^sluice_system_test\((\w+) .*\b(?:WIRES|TLS_IN_RELEASE)\b", entries, re.MULTILINE)
+    assert len(both) > 15
+    for name in both:
+        assert "pytest.mark.wires" in (TESTS / "system" / f"test_{name}.py").read_text(), name
