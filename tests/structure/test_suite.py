@@ -13,7 +13,7 @@ ELSEWHERE = {"system": [TESTS / "clients" / "npm" / "CMakeLists.txt"]}
 @pytest.mark.parametrize("folder, files, entry", [
     ("unit", "test_*.c", r"^sluice_unit_test\((\w+)"),
     ("system", "test_*.py", r"^\s*sluice_system_test\((\w+)"),
-    ("structure", "test_*.py", r"^sluice_structure_test\((\w+)")])
+    ("structure", "test_*.py", r"^\s*sluice_structure_test\((\w+)")])
 def test_ctest_knows_every_file(folder, files, entry):
     entries = re.findall(entry, (TESTS / folder / "CMakeLists.txt").read_text(), re.MULTILINE)
     for other in ELSEWHERE.get(folder, []):
