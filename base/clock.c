@@ -11,6 +11,10 @@
 
 #define END_MS UINT64_C(253402300800000) /* the year 10000, which needs five digits */
 
+const char clock_day_names[7][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+const char clock_month_names[12][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                       "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+
 static uint64_t read_us(clockid_t clock)
 {
     struct timespec now;

@@ -18,3 +18,6 @@ void clock_format_rfc3339(uint64_t unix_ms, char ret_text[static CLOCK_RFC3339_S
 /* Parses an RFC 3339 date-time with `Z` or a numeric offset. Fractions beyond milliseconds are cut
  * off; a leap second counts as the second before it. 0; -EINVAL: invalid, or before 1970. */
 int clock_parse_rfc3339(struct sl_slice text, uint64_t *ret_unix_ms);
+
+/* The English names, beginning with Sunday and January. strftime() prints those of the locale. */
+extern const char clock_day_names[7][4], clock_month_names[12][4];

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "gateway/dialects/event_json.h"
 #include "gateway/dialects/tweet_id.h"
 #include "gateway/dialects/tweet_text.h"
@@ -27,16 +28,14 @@ static json_t *number_of(struct sl_slice id)
 /* Tue Aug 06 02:23:21 +0000 2013 */
 static json_t *time_of(uint64_t ms)
 {
-    static const char days[][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
-    static const char months[][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
     time_t seconds = (time_t)(ms / 1000);
     char text[64];
     struct tm tm;
 
     gmtime_r(&seconds, &tm);
-    snprintf(text, sizeof(text), "%s %s %02d %02d:%02d:%02d +0000 %d", days[tm.tm_wday],
-             months[tm.tm_mon], tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec, tm.tm_year + 1900);
+    snprintf(text, sizeof(text), "%s %s %02d %02d:%02d:%02d +0000 %d", clock_day_names[tm.tm_wday],
+             clock_month_names[tm.tm_mon], tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
+             tm.tm_year + 1900);
     return json_string(text);
 }
 
