@@ -1,4 +1,4 @@
-/* outbox.c - one list of entries for many clients.
+/* outbox.c - the clients of an outbox, and sending its entries to them.
  *
  * All clients in step are at `flushed`, so one array of pieces, built once per flush, is used for
  * all of them; the cost per client is the system call. If a send ends within a frame, the rest of
@@ -13,18 +13,13 @@
 #include "gateway/delivery/outbox.h"
 
 #include <assert.h>
-#include <errno.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "gateway/delivery/compressor.h"
 #include "gateway/delivery/outbox_parts.h"
-#include "gateway/delivery/reducer.h"
-#include "gateway/front/event_fields.h"
 #include "gateway/metrics/metrics.h"
-#include "src/model/id.h"
 
-enum { FIRST_CAPACITY = 4, KEPT_CAPACITY = 64, TIMED_AT_ONCE = 32 };
+enum { TIMED_AT_ONCE = 32 };
 
 void outbox_init(struct outbox *outbox, const struct outbox_settings *settings,
                  struct outbox_counts *counts)
@@ -36,25 +31,10 @@ void outbox_init(struct outbox *outbox, const struct outbox_settings *settings,
     list_init(&outbox->behind);
 }
 
-static void entry_done(struct outbox_entry *entry)
-{
-    event_unref(entry->event);
-    mem_free(entry->wrapping);
-    mem_free(entry->compound);
-}
-
-static void release_until(struct outbox *outbox, uint64_t position)
-{
-    for (; outbox->first < position; outbox->first++)
-        entry_done(entry_at(outbox, outbox->first));
-}
-
 void outbox_done(struct outbox *outbox)
 {
     assert(outbox_is_deserted(outbox));
-    release_until(outbox, outbox->next);
-    mem_free(outbox->entries);
-    outbox->entries = NULL;
+    entries_free(outbox);
     if (outbox->settings.has_history)
         compressor_release(outbox->settings.compressor, &outbox->history);
 }
@@ -100,32 +80,7 @@ static enum client_state state_in_step(const struct outbox *outbox)
     return outbox->history.deflater ? CLIENT_FRESH : CLIENT_IN_STEP;
 }
 
-/* --- checksums over HTTP, and counts of what a client was not sent --- */
-
-static bool is_gzip(const struct outbox *outbox)
-{
-    return outbox->settings.encoding == ENCODING_DEFLATE &&
-           outbox->settings.format != FORMAT_WEBSOCKET;
-}
-
-/* The bytes of all entries before `position`. */
-static uint64_t bytes_before(const struct outbox *outbox, uint64_t position)
-{
-    return position == outbox->next ? outbox->bytes : entry_at(outbox, position)->bytes_before;
-}
-
-static struct gzip_sum sum_before(const struct outbox *outbox, uint64_t position)
-{
-    return (struct gzip_sum){
-        .bytes = bytes_before(outbox, position),
-        .crc = position == outbox->next ? outbox->crc : entry_at(outbox, position)->crc_before};
-}
-
-static uint64_t undelivered_before(const struct outbox *outbox, uint64_t position)
-{
-    return position == outbox->next ? outbox->undelivered
-                                    : entry_at(outbox, position)->undelivered_before;
-}
+/* --- sums of each client: a checksum over HTTP, and what it was not sent --- */
 
 /* Adds what the client was sent from the outbox since the last call to its checksum, and counts
  * what it was not sent. */
@@ -137,12 +92,12 @@ static void settle_sums(struct client *client)
 
     if (client->state == CLIENT_NOWHERE)
         return;
-    undelivered = undelivered_before(outbox, client->at);
+    undelivered = entries_undelivered_before(outbox, client->at);
     client->undelivered += undelivered - client->undelivered_from;
     client->undelivered_from = undelivered;
-    if (!is_gzip(outbox))
+    if (!outbox_is_gzip(outbox))
         return;
-    now = sum_before(outbox, client->at);
+    now = entries_sum_before(outbox, client->at);
     more = gzip_sum_between(&client->sum_from, &now);
     gzip_sum_join(&client->sum, &more);
     client->sum_from = now;
@@ -174,8 +129,8 @@ void outbox_join(struct outbox *outbox, struct client *client)
     outbox->members++;
     client->at = outbox->next;
     client->undelivered_from = outbox->undelivered;
-    if (is_gzip(outbox))
-        client->sum_from = sum_before(outbox, client->at);
+    if (outbox_is_gzip(outbox))
+        client->sum_from = entries_sum_before(outbox, client->at);
     move_to(client, outbox->next == outbox->flushed ? state_in_step(outbox) : CLIENT_JOINING);
 }
 
@@ -191,24 +146,12 @@ void outbox_set_aside(struct client *client)
     move_to(client, CLIENT_NOWHERE);
 }
 
-/* Frees the entries before `oldest`, and the ring if a burst has made it large. */
-static void release(struct outbox *outbox, uint64_t oldest)
-{
-    assert(oldest <= outbox->flushed); /* unflushed entries are owed to clients in step */
-    release_until(outbox, oldest);
-    if (outbox->first == outbox->next && outbox->capacity > KEPT_CAPACITY) {
-        mem_free(outbox->entries);
-        outbox->entries = NULL;
-        outbox->capacity = 0;
-    }
-}
-
 /* Between two flushes, entries are freed only when no client is behind any more: searching for the
  * oldest position each time one moves would have quadratic cost. */
 static void release_when_nobody_is_behind(struct outbox *outbox)
 {
     if (list_is_empty(&outbox->behind))
-        release(outbox, outbox->flushed);
+        entries_release(outbox, outbox->flushed);
 }
 
 void outbox_leave(struct client *client)
@@ -232,55 +175,29 @@ bool outbox_client_is_served(const struct client *client)
            client->state != CLIENT_NOWHERE && client->at == client->outbox->next;
 }
 
-/* After a failover the head may be older than what the client is still owed. */
-struct sl_cursor outbox_client_cursor(const struct client *client, const struct sl_cursor *head)
-{
-    const struct outbox *outbox = client->outbox;
-
-    if (outbox && outbox->is_incomplete)
-        head = &outbox->complete_until;
-    for (uint64_t p = client->at; outbox && p < outbox->next; p++) {
-        const struct outbox_entry *entry = entry_at(outbox, p);
-
-        if (!entry->event->id && !entry->event->gap_to)
-            continue;
-        if (entry->compound)
-            return *entry->compound;
-        return (struct sl_cursor){.id = entry->cursor < head->id ? entry->cursor : head->id};
-    }
-    return *head;
-}
-
-const struct event *outbox_owed(const struct client *client, uint64_t position)
-{
-    return position < client->outbox->next ? entry_at(client->outbox, position)->event : NULL;
-}
-
-void outbox_owed_with(const struct client *client, uint64_t position, struct sl_cursor *ret_head,
-                      struct sl_slice *ret_tail)
-{
-    const struct outbox *outbox = client->outbox;
-    const struct outbox_entry *entry = entry_at(outbox, position);
-    bool is_own = entry->wrapping && !outbox->settings.tail.data;
-
-    *ret_head = entry->compound ? *entry->compound : (struct sl_cursor){.id = entry->cursor};
-    *ret_tail = is_own ? entry->wrapping->said : SL_SLICE_NONE;
-}
-
-static void visit_each(const struct list *list, void (*visit)(void *owner, struct client *client),
-                       void *owner)
+static void visit_list(const struct list *list, client_visit_fn visit, void *owner)
 {
     LIST_EACH(list, node)
     visit(owner, LIST_OWNER(node, struct client, node));
 }
 
-void outbox_visit_all(const struct outbox *outbox,
-                      void (*visit)(void *owner, struct client *client), void *owner)
+void outbox_visit_all(const struct outbox *outbox, client_visit_fn visit, void *owner)
 {
-    visit_each(&outbox->in_step, visit, owner);
-    visit_each(&outbox->fresh, visit, owner);
-    visit_each(&outbox->joining, visit, owner);
-    visit_each(&outbox->behind, visit, owner);
+    visit_list(&outbox->in_step, visit, owner);
+    visit_list(&outbox->fresh, visit, owner);
+    visit_list(&outbox->joining, visit, owner);
+    visit_list(&outbox->behind, visit, owner);
+}
+
+bool outbox_visit_owed(const struct outbox *outbox, client_visit_fn visit, void *owner)
+{
+    if (outbox->flushed < outbox->next) {
+        visit_list(&outbox->in_step, visit, owner);
+        visit_list(&outbox->fresh, visit, owner);
+        visit_list(&outbox->joining, visit, owner);
+    }
+    visit_list(&outbox->behind, visit, owner);
+    return outbox->flushed < outbox->next || !list_is_empty(&outbox->behind);
 }
 
 void outbox_set_incomplete(struct outbox *outbox, const struct sl_cursor *cursor)
@@ -294,141 +211,17 @@ void outbox_set_complete(struct outbox *outbox)
     outbox->is_incomplete = false;
 }
 
-static int make_room(struct outbox *outbox)
-{
-    uint64_t capacity = outbox->capacity ? outbox->capacity * 2 : FIRST_CAPACITY;
-    struct outbox_entry *entries;
-
-    if (outbox->next - outbox->first < outbox->capacity)
-        return 0;
-    entries = mem_alloc(mem_array_size(capacity, sizeof(*entries)));
-    if (!entries)
-        return -ENOMEM;
-    for (uint64_t p = outbox->first; p < outbox->next; p++)
-        entries[p & (capacity - 1)] = *entry_at(outbox, p);
-    mem_free(outbox->entries);
-    outbox->entries = entries;
-    outbox->capacity = capacity;
-    return 0;
-}
-
-/* After a failover, ids may be lower than the newest. A client that resumes from before a gap is
- * told of it; so is one that has the last event of the rewound range. */
-static uint64_t cursor_before(const struct event *event, uint64_t head)
-{
-    if (event->gap_to)
-        return head ? head : event->gap_to - !event->is_rewound;
-    return head && head < event->id ? head : event->id - 1;
-}
-
-/* Determines the entry's size, and over HTTP its checksum. */
-static int measure(struct outbox *outbox, struct outbox_entry *entry, struct sl_slice tail)
-{
-    enum stream_format format = outbox->settings.format;
-    struct sl_slice bytes =
-        outbox->settings.encoding == ENCODING_NONE && !outbox->settings.unchunked
-            ? frame_of_event(entry->event, format)
-            : frame_inside(entry->event, format);
-
-    if (!bytes.data)
-        return -ENOMEM;
-    entry->size = (uint32_t)(bytes.size + tail.size);
-    if (entry->wrapping && outbox->settings.encoding == ENCODING_NONE)
-        entry->size = (uint32_t)(entry->wrapping->head_size + entry->event->json.size - 1 +
-                                 tail.size + entry->wrapping->end.size);
-    entry->crc_before = outbox->crc;
-    if (is_gzip(outbox)) {
-        struct gzip_sum sum = {.crc = outbox->crc};
-
-        gzip_sum_add(&sum, bytes);
-        outbox->crc = sum.crc;
-    }
-    return 0;
-}
-
-static int make_entry(struct outbox *outbox, const struct sl_cursor *head, struct sl_slice tail,
-                      struct outbox_entry *entry)
-{
-    if (tail.data) {
-        entry->wrapping = batch_wrap(outbox, entry->event, tail);
-        if (!entry->wrapping)
-            return -ENOMEM;
-    }
-    if (!sl_cursor_is_plain(head)) {
-        entry->compound = mem_copy(head, sizeof(*head));
-        if (!entry->compound)
-            return -ENOMEM;
-    }
-    return measure(outbox, entry, tail);
-}
-
-/* With these members of the event. */
-static int append(struct outbox *outbox, struct event *event, uint64_t fields,
-                  const struct sl_cursor *head, struct sl_slice tail, uint64_t now_ms)
-{
-    const struct outbox_settings *settings = &outbox->settings;
-    struct outbox_entry entry = {.bytes_before = outbox->bytes,
-                                 .undelivered_before = outbox->undelivered,
-                                 .cursor = cursor_before(event, head->id)};
-
-    assert(!tail.data || !settings->tail.data);
-    if (!tail.data)
-        tail = settings->tail;
-    assert(!tail.data || settings->format == FORMAT_WEBSOCKET ||
-           (settings->format == FORMAT_NDJSON && settings->encoding == ENCODING_NONE));
-    if (make_room(outbox) < 0)
-        return -ENOMEM;
-    entry.event = fields == EVENT_FIELDS_FULL ? event_ref(event)
-                                              : reducer_reduce(settings->reducer, event, fields);
-    if (entry.event && entry.event->json.size == 0 && event->kind != EVENT_KEEPALIVE) {
-        /* the dialect does not send it */
-        outbox->undelivered += event->kind == EVENT_POST;
-        entry_done(&entry);
-        return 0;
-    }
-    if (!entry.event || make_entry(outbox, head, tail, &entry) < 0) {
-        entry_done(&entry);
-        return -ENOMEM;
-    }
-    if (outbox->next == outbox->flushed)
-        outbox->first_unflushed_ms = now_ms;
-    outbox->next++;
-    outbox->bytes += entry.size;
-    *entry_at(outbox, outbox->next - 1) = entry;
-    return 0;
-}
-
-/* A client that is set aside between the two messages of an event gets both again. */
-int outbox_append(struct outbox *outbox, struct event *event, const struct sl_cursor *head,
-                  struct sl_slice tail, uint64_t now_ms)
-{
-    const struct outbox_settings *settings = &outbox->settings;
-    uint64_t second = reducer_second(settings->reducer, event, settings->fields);
-    int r = append(outbox, event, settings->fields, head, tail, now_ms);
-
-    return r == 0 && second ? append(outbox, event, second, head, tail, now_ms) : r;
-}
-
-static uint64_t events_between(const struct outbox *outbox, uint64_t from, uint64_t to)
-{
-    uint64_t events = to - from;
-
-    for (; from < to && from < outbox->keepalives_end; from++)
-        events -= entry_at(outbox, from)->event->kind == EVENT_KEEPALIVE;
-    return events;
-}
-
 /* The client has been sent everything before `position`, or it is held for it. */
 static void advance(struct client *client, uint64_t position)
 {
     struct outbox *outbox = client->outbox;
-    uint64_t events = events_between(outbox, client->at, position);
+    uint64_t events = entries_events_between(outbox, client->at, position);
 
     client->sent_events += events;
     outbox->counts->events += events;
     if (outbox->settings.encoding != ENCODING_NONE)
         outbox->counts->before_bytes[outbox->settings.encoding] +=
-            bytes_before(outbox, position) - bytes_before(outbox, client->at);
+            entries_bytes_before(outbox, position) - entries_bytes_before(outbox, client->at);
     client->at = position;
 }
 
@@ -530,72 +323,19 @@ static void bring_to(struct client *client, uint64_t to, uint64_t now_ms)
     move_to(client, client->at == outbox->flushed ? state_in_step(outbox) : CLIENT_JOINING);
 }
 
-/* The bytes of all entries from `position` on. */
-static uint64_t bytes_from(const struct outbox *outbox, uint64_t position)
-{
-    if (position == outbox->next)
-        return 0;
-    return outbox->bytes - entry_at(outbox, position)->bytes_before;
-}
-
-/* The memory needed to owe these entries. A reduced event may be small, and not be owed to anybody
- * else. */
-static uint64_t cost_from(const struct outbox *outbox, uint64_t position)
-{
-    uint64_t each = outbox->settings.fields == EVENT_FIELDS_FULL ? 0 : sizeof(struct event);
-
-    return bytes_from(outbox, position) + (outbox->next - position) * each;
-}
-
-void outbox_client_owed(const struct client *client, uint64_t now_ms, struct client_owed *ret_owed)
-{
-    const struct outbox *outbox = client->outbox;
-    uint64_t received_ms;
-
-    *ret_owed = (struct client_owed){0};
-    if (!outbox || client->state == CLIENT_NOWHERE || client->at >= outbox->next)
-        return;
-    received_ms = entry_at(outbox, client->at)->event->received_us / 1000;
-    ret_owed->events = outbox->next - client->at;
-    ret_owed->bytes = bytes_from(outbox, client->at);
-    ret_owed->waited_ms = now_ms > received_ms ? now_ms - received_ms : 0;
-}
-
-static void visit_list(const struct list *list, client_visit_fn visit, void *owner)
-{
-    LIST_EACH(list, node)
-    visit(owner, LIST_OWNER(node, struct client, node));
-}
-
-bool outbox_visit_owed(const struct outbox *outbox, client_visit_fn visit, void *owner)
-{
-    if (outbox->flushed < outbox->next) {
-        visit_list(&outbox->in_step, visit, owner);
-        visit_list(&outbox->fresh, visit, owner);
-        visit_list(&outbox->joining, visit, owner);
-    }
-    visit_list(&outbox->behind, visit, owner);
-    return outbox->flushed < outbox->next || !list_is_empty(&outbox->behind);
-}
-
-size_t outbox_gathered_bytes(const struct outbox *outbox)
-{
-    return cost_from(outbox, outbox->flushed);
-}
-
 /* Clients that are owed more than permitted overrun; entries that nobody is owed are freed. */
 static void trim(struct outbox *outbox)
 {
     uint64_t oldest = outbox->flushed;
 
     if (!outbox->oldest_moved &&
-        cost_from(outbox, outbox->first) <= outbox->settings.max_owed_bytes)
+        entries_cost_from(outbox, outbox->first) <= outbox->settings.max_owed_bytes)
         return;
     LIST_EACH(&outbox->behind, node)
     {
         struct client *client = LIST_OWNER(node, struct client, node);
 
-        if (cost_from(outbox, client->at) > outbox->settings.max_owed_bytes) {
+        if (entries_cost_from(outbox, client->at) > outbox->settings.max_owed_bytes) {
             outbox_set_aside(client);
             outbox->settings.overrun(client);
         } else if (client->at < oldest) {
@@ -603,7 +343,7 @@ static void trim(struct outbox *outbox)
         }
     }
     outbox->oldest_moved = false;
-    release(outbox, oldest);
+    entries_release(outbox, oldest);
 }
 
 /* From now on all clients in step are sent blocks of the history, or independent blocks. */
@@ -684,7 +424,7 @@ void outbox_flush(struct outbox *outbox, uint64_t now_ms)
 
 bool outbox_shares_gzip(const struct outbox *outbox)
 {
-    return outbox->settings.has_history && is_gzip(outbox);
+    return outbox->settings.has_history && outbox_is_gzip(outbox);
 }
 
 void outbox_keep_alive(struct outbox *outbox, struct event *event, const struct sl_cursor *head,

@@ -115,8 +115,7 @@ bool outbox_visit_owed(const struct outbox *outbox, client_visit_fn visit, void 
 
 /* Visits the clients that are not catching up, broken or set aside. `visit` may remove the current
  * client. */
-void outbox_visit_all(const struct outbox *outbox,
-                      void (*visit)(void *owner, struct client *client), void *owner);
+void outbox_visit_all(const struct outbox *outbox, client_visit_fn visit, void *owner);
 
 /* It will be known later which events clients are owed after `cursor`: until outbox_set_complete()
  * no client counts as having been sent everything. */

@@ -1,9 +1,10 @@
 /* gateway/delivery/outbox_parts.h - internal to outbox: what its files share.
  *
- *     outbox.c       members, entries, sending
- *     batch.c        converts entries to bytes
+ *     outbox.c           members, and sending to them
+ *     outbox_entries.c   the entries, and sums over them
+ *     batch.c            converts entries to bytes
  *
- * The first calls the second. */
+ * Each file calls only those below it. */
 #pragma once
 
 #include <sys/uio.h>
@@ -42,6 +43,27 @@ static inline struct outbox_entry *entry_at(const struct outbox *outbox, uint64_
     assert(position >= outbox->first && position < outbox->next);
     return &outbox->entries[position & (outbox->capacity - 1)];
 }
+
+static inline bool outbox_is_gzip(const struct outbox *outbox)
+{
+    return outbox->settings.encoding == ENCODING_DEFLATE &&
+           outbox->settings.format != FORMAT_WEBSOCKET;
+}
+
+/* Sums over all entries before `position`. */
+uint64_t entries_bytes_before(const struct outbox *outbox, uint64_t position);
+uint64_t entries_undelivered_before(const struct outbox *outbox, uint64_t position);
+struct gzip_sum entries_sum_before(const struct outbox *outbox, uint64_t position);
+/* The number of entries that are not keep-alives. */
+uint64_t entries_events_between(const struct outbox *outbox, uint64_t from, uint64_t to);
+/* The memory needed to owe the entries from `position` on. A reduced event may be small, and not be
+ * owed to anybody else. */
+uint64_t entries_cost_from(const struct outbox *outbox, uint64_t position);
+
+/* Frees the entries before `oldest`, and the ring if a burst has made it large. */
+void entries_release(struct outbox *outbox, uint64_t oldest);
+/* Frees all entries. */
+void entries_free(struct outbox *outbox);
 
 /* Entries from `from` on as frames; a client gets a frame completely or not at all. Valid until the
  * next batch of any outbox of the worker, or until an entry is freed. */
