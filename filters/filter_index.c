@@ -271,7 +271,7 @@ static int add_entry(struct sl_filter_index *index, struct sl_filter *filter, ui
     if (!entry)
         return -ENOMEM;
     entry->filter = sl_filter_ref(filter);
-    entry->patience = SL_FIRST_PATIENCE;
+    entry->refile_after = SL_FIRST_REFILE_AFTER;
     r = choose_keys(index, entry);
     if (r < 0)
         goto fail;

@@ -11,7 +11,7 @@
 #define SL_ENTRY_NONE UINT32_MAX
 
 /* Refiling an entry costs about as much as evaluating this many entries in vain. */
-enum { SL_FIRST_PATIENCE = 4 };
+enum { SL_FIRST_REFILE_AFTER = 4 };
 
 /* One posting of an entry: its position, and the alternative that it represents. */
 struct sl_entry_key {
@@ -37,7 +37,7 @@ struct sl_entry {
     } subscriptions;
     uint32_t subscription_count;
     uint16_t misses;                       /* evaluations without a match since it was last filed */
-    uint16_t patience;                     /* misses until the next attempt to refile it */
+    uint16_t refile_after;                 /* misses until the next attempt to refile it */
     uint32_t previous_delete, next_delete; /* a ring of all entries that take deletions */
 };
 

@@ -51,11 +51,12 @@ static void accept(struct match *match, struct sl_entry *entry)
 /* Each miss makes the next attempt to refile four times as late. */
 static void miss(struct match *match, struct sl_entry *entry, struct sl_posting posting)
 {
-    if (++entry->misses < entry->patience || match->misfiled_count == REFILE_MAX)
+    if (++entry->misses < entry->refile_after || match->misfiled_count == REFILE_MAX)
         return;
     match->misfiled[match->misfiled_count++] = posting;
     entry->misses = 0;
-    entry->patience = entry->patience < UINT16_MAX / 4 ? entry->patience * 4 : UINT16_MAX;
+    entry->refile_after =
+        entry->refile_after < UINT16_MAX / 4 ? entry->refile_after * 4 : UINT16_MAX;
 }
 
 static void judge(struct match *match, struct sl_posting posting)

@@ -16,7 +16,7 @@
 
 struct revocation_list {
     struct revocation_list_settings settings;
-    uv_timer_t retry, patience;
+    uv_timer_t retry, timeout;
     struct revocations *set;
     struct revocations *next; /* the set being read; NULL: none */
     uint64_t read_to;         /* the highest id so far */
@@ -32,7 +32,7 @@ static void ask(struct revocation_list *list);
 static void set_known(struct revocation_list *list, bool is_known)
 {
     if (is_known)
-        uv_timer_stop(&list->patience);
+        uv_timer_stop(&list->timeout);
     if (list->is_known == is_known)
         return;
     list->is_known = is_known;
@@ -154,19 +154,19 @@ void revocation_list_read(struct revocation_list *list)
         fail(list, "out of memory");
 }
 
-static void on_patience(uv_timer_t *timer)
+static void on_timeout(uv_timer_t *timer)
 {
     struct revocation_list *list = timer->data;
 
     metric_add(list->settings.metrics, METRIC_REVOCATIONS_UNREAD, 1);
-    log_error("revocations_unread", "after_ms=%d serves=yes", REVOCATION_PATIENCE_MS);
+    log_error("revocations_unread", "after_ms=%d serves=yes", REVOCATION_TIMEOUT_MS);
     set_known(list, true);
 }
 
 void revocation_list_begin(struct revocation_list *list)
 {
     set_known(list, false);
-    uv_timer_start(&list->patience, on_patience, REVOCATION_PATIENCE_MS, 0);
+    uv_timer_start(&list->timeout, on_timeout, REVOCATION_TIMEOUT_MS, 0);
     revocation_list_read(list);
 }
 
@@ -261,12 +261,12 @@ struct revocation_list *revocation_list_new(const struct revocation_list_setting
     }
     list->settings = *settings;
     uv_timer_init(settings->loop, &list->retry);
-    uv_timer_init(settings->loop, &list->patience);
-    list->retry.data = list->patience.data = list;
+    uv_timer_init(settings->loop, &list->timeout);
+    list->retry.data = list->timeout.data = list;
     return list;
 }
 
-static void on_patience_closed(uv_handle_t *handle)
+static void on_timeout_closed(uv_handle_t *handle)
 {
     struct revocation_list *list = handle->data;
 
@@ -279,7 +279,7 @@ static void on_retry_closed(uv_handle_t *handle)
 {
     struct revocation_list *list = handle->data;
 
-    uv_close((uv_handle_t *)&list->patience, on_patience_closed);
+    uv_close((uv_handle_t *)&list->timeout, on_timeout_closed);
 }
 
 void revocation_list_free(struct revocation_list *list)

@@ -4,7 +4,7 @@
  * The list is read when the live channels are first received, and whenever events may have been
  * lost; in between, events change the set at once. Until the first reading has succeeded, tokens
  * cannot be checked and nobody should be admitted. This must not last for ever: after
- * REVOCATION_PATIENCE_MS the set is declared known all the same, and that is counted. Belongs to
+ * REVOCATION_TIMEOUT_MS the set is declared known all the same, and that is counted. Belongs to
  * the thread of its loop. */
 #pragma once
 
@@ -17,7 +17,7 @@
 #include "gateway/metrics/metrics.h"
 #include "gateway/redis/redis_commands.h"
 
-enum { REVOCATION_PATIENCE_MS = 5000, REVOCATION_RETRY_MS = 200, REVOCATION_PAGE = 1000 };
+enum { REVOCATION_TIMEOUT_MS = 5000, REVOCATION_RETRY_MS = 200, REVOCATION_PAGE = 1000 };
 
 struct revocation_list;
 

@@ -13,7 +13,7 @@
 #include "gateway/api/route.h"
 #include "gateway/http/accept.h"
 
-enum { PATIENCE_MS = 1000 };
+enum { REFUSE_AFTER_MS = 1000 };
 
 static const api_step_fn first_steps[API_ROUTE_COUNT] = {
 #define ROUTE(name, method, path, scope, flags, begin) [API_ROUTE_##name] = begin,
@@ -142,7 +142,7 @@ void api_redis_found(struct api *api, uint32_t shards)
 
 void api_redis_lost(struct api *api)
 {
-    api->refuse_at_ms = uv_now(api->settings.loop) + PATIENCE_MS;
+    api->refuse_at_ms = uv_now(api->settings.loop) + REFUSE_AFTER_MS;
 }
 
 static void free_handle(uv_handle_t *handle)

@@ -17,7 +17,7 @@ enum { WAITING_MAX = 256 }; /* so that a slow archive does not use up the API's 
 struct archive_reader {
     uv_loop_t *loop;
     char *url;
-    uint64_t patience_ms;
+    uint64_t timeout_ms;
     struct list waiting;    /* reads, oldest first */
     struct question *asked; /* on a thread; NULL: none */
     bool is_freed;          /* the current read frees it at its end */
@@ -132,7 +132,7 @@ static bool first_is_late(const struct archive_reader *reader)
 {
     const struct question *first = first_waiting(reader);
 
-    return first && uv_now(reader->loop) - first->asked_ms >= reader->patience_ms;
+    return first && uv_now(reader->loop) - first->asked_ms >= reader->timeout_ms;
 }
 
 static void after_work(uv_work_t *work, int status)
@@ -206,14 +206,14 @@ int archive_reader_list(struct archive_reader *reader, uint64_t user, uint64_t b
 
 /* ---- creating and freeing ---- */
 
-struct archive_reader *archive_reader_new(uv_loop_t *loop, const char *url, uint64_t patience_ms)
+struct archive_reader *archive_reader_new(uv_loop_t *loop, const char *url, uint64_t timeout_ms)
 {
     struct archive_reader *reader = mem_zalloc(sizeof(*reader));
 
     if (!reader)
         return NULL;
     reader->loop = loop;
-    reader->patience_ms = patience_ms;
+    reader->timeout_ms = timeout_ms;
     reader->url = mem_strndup(url, strlen(url));
     if (!reader->url) {
         mem_free(reader);

@@ -20,9 +20,9 @@ struct archive_reader;
 typedef void (*archive_read_fn)(void *owner, int r, struct sl_archive_page *page,
                                 const struct failure *failure);
 
-/* `url` is copied. A read that has waited for `patience_ms` fails with -EAGAIN. NULL: out of
+/* `url` is copied. A read that has waited for `timeout_ms` fails with -EAGAIN. NULL: out of
  * memory. */
-struct archive_reader *archive_reader_new(uv_loop_t *loop, const char *url, uint64_t patience_ms);
+struct archive_reader *archive_reader_new(uv_loop_t *loop, const char *url, uint64_t timeout_ms);
 /* The loop is needed until the current read has returned. NULL is allowed. */
 void archive_reader_free(struct archive_reader *reader);
 

@@ -50,7 +50,7 @@ struct readings {
     struct look looks[LOOKS];
     unsigned newest;
     uint64_t *cpu_us;                   /* of all snapshots */
-    uint64_t patience_ms;               /* round trips before this are reported as silence */
+    uint64_t slow_from_ms;              /* round trips before this are reported as silence */
     uint64_t rising_ms, risen_ms, owed; /* monotonic: since when it grows, when it was checked last;
                                            its last value */
     uint64_t gaps[GAP_REASONS];         /* last values */
@@ -228,9 +228,9 @@ static void read_redis(struct readings *readings, uint64_t now_ms, struct readin
         }
     }
     if (reading->redis_silent_ms >= LOOK_EVERY_MS)
-        readings->patience_ms = now_ms + 2 * LOOK_EVERY_MS;
-    if (now->at_ms < readings->patience_ms + back_ms)
-        back_ms = now->at_ms > readings->patience_ms ? now->at_ms - readings->patience_ms : 0;
+        readings->slow_from_ms = now_ms + 2 * LOOK_EVERY_MS;
+    if (now->at_ms < readings->slow_from_ms + back_ms)
+        back_ms = now->at_ms > readings->slow_from_ms ? now->at_ms - readings->slow_from_ms : 0;
     then = look_before(readings, back_ms);
     reading->redis_slow_us = slowest_but(now->round_trips, then->round_trips, 1);
     then = look_before(readings, READING_SHORT_S * 1000);

@@ -1,7 +1,7 @@
 /* takeover.c - a protocol of three messages, which must not block the supervisor.
  *
  * The running sluiced reads and writes without waiting, serves one successor at a time, and drops
- * one that disconnects or sends anything else. The new one may wait, up to PATIENCE_S for each
+ * one that disconnects or sends anything else. The new one may wait, up to TIMEOUT_S for each
  * message, because it does not serve yet. Descriptors are sent 64 in a packet, at most MOST_FDS;
  * unwanted ones are closed. Both sides check that the peer is the same user. */
 #include "gateway/process/takeover.h"
@@ -22,7 +22,7 @@
 enum {
     BATCH = 64,
     MESSAGE_SIZE = 64,
-    PATIENCE_S = 10,
+    TIMEOUT_S = 10,
     MOST_FDS = LISTENER_COUNT * LISTENERS_MAX + 1
 };
 
@@ -120,7 +120,7 @@ static int check_peer(int socket, pid_t *ret_pid)
 /* -ENOENT: nobody listens there. */
 static int connect_to(const char *dir, int *ret_socket, struct failure *reterr)
 {
-    const struct timeval patience = {.tv_sec = PATIENCE_S};
+    const struct timeval timeout = {.tv_sec = TIMEOUT_S};
     struct sockaddr_un address = {0};
     int fd, r;
 
@@ -128,8 +128,8 @@ static int connect_to(const char *dir, int *ret_socket, struct failure *reterr)
     if (r < 0)
         return r;
     fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) == 0 &&
-        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0 &&
+    if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) == 0 &&
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) == 0 &&
         TEMP_FAILURE_RETRY(connect(fd, (const struct sockaddr *)&address, sizeof(address))) == 0) {
         *ret_socket = fd;
         return 0;

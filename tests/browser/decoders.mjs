@@ -18,7 +18,7 @@ const build = path.resolve(process.argv[2] ?? 'build/dev');
 const packages = createRequire(path.join(build, 'tests/browser/package.json'));
 const { chromium } = packages('playwright-core');
 const { WebSocket } = packages('ws');
-const PATIENCE_MS = 30_000 * Number(process.env.SLUICE_TEST_PATIENCE ?? 1);
+const DEADLINE_MS = 30_000 * Number(process.env.SLUICE_TEST_TIMEOUT_FACTOR ?? 1);
 const SERVICE_RESTART = 1012; // the code with which drained WebSockets are closed
 const FIREHOSE = '/v1/stream/firehose';
 const WORDS = ['stream', 'of', 'events', 'coffee', 'tea', 'a', 'gateway', '日本', '☕', 'Dublin', '"quoted"', '\\'];
@@ -28,9 +28,9 @@ let page;
 let token;
 
 async function until(condition, what) {
-  const end = Date.now() + PATIENCE_MS;
+  const end = Date.now() + DEADLINE_MS;
   while (!await condition()) {
-    if (Date.now() > end) throw new Error(`not within ${PATIENCE_MS / 1000} s: ${what()}`);
+    if (Date.now() > end) throw new Error(`not within ${DEADLINE_MS / 1000} s: ${what()}`);
     await new Promise((resolve) => { setTimeout(resolve, 20); });
   }
 }

@@ -19,7 +19,7 @@ const packages = createRequire(path.join(build, 'tests/browser/package.json'));
 const { chromium } = packages('playwright-core');
 const AXE = readFileSync(packages.resolve('axe-core/axe.min.js'), 'utf8');
 const SHOTS = path.join(build, 'tests/browser/shots');
-const PATIENCE_MS = 30_000 * Number(process.env.SLUICE_TEST_PATIENCE ?? 1);
+const DEADLINE_MS = 30_000 * Number(process.env.SLUICE_TEST_TIMEOUT_FACTOR ?? 1);
 const GONE = /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE|status of 503|WebSocket connection to/;
 const MOST_BYTES = 150_000; // of a page and all its parts, compressed
 
@@ -36,7 +36,7 @@ class Visit {
     visit.bytes = 0;
     visit.context = await browser.newContext({ colorScheme: theme, viewport, hasTouch: isPhone, isMobile: isPhone });
     visit.page = await visit.context.newPage();
-    visit.page.setDefaultTimeout(PATIENCE_MS);
+    visit.page.setDefaultTimeout(DEADLINE_MS);
     const session = await visit.context.newCDPSession(visit.page);
     await session.send('Network.enable');
     session.on('Network.loadingFinished', ({ encodedDataLength }) => { visit.bytes += encodedDataLength; });
@@ -98,9 +98,9 @@ class Visit {
 }
 
 async function until(condition, what) {
-  const end = Date.now() + PATIENCE_MS;
+  const end = Date.now() + DEADLINE_MS;
   while (!await condition()) {
-    if (Date.now() > end) throw new Error(`not within ${PATIENCE_MS / 1000} s: ${what}`);
+    if (Date.now() > end) throw new Error(`not within ${DEADLINE_MS / 1000} s: ${what}`);
     await new Promise((resolve) => { setTimeout(resolve, 20); });
   }
 }

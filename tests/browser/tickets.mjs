@@ -15,7 +15,7 @@ import { Servers } from './servers.mjs';
 
 const build = path.resolve(process.argv[2] ?? 'build/dev');
 const { chromium } = createRequire(path.join(build, 'tests/browser/package.json'))('playwright-core');
-const PATIENCE_MS = 30_000 * Number(process.env.SLUICE_TEST_PATIENCE ?? 1);
+const DEADLINE_MS = 30_000 * Number(process.env.SLUICE_TEST_TIMEOUT_FACTOR ?? 1);
 const TEA = '/v1/stream/filter?track=tea';
 const GUIDE = readFileSync(new URL('../../docs/auth.md', import.meta.url), 'utf8');
 const RECIPE = GUIDE.slice(GUIDE.indexOf("    const path = '/v1/stream"), GUIDE.indexOf('**A cookie**, with'));
@@ -24,9 +24,9 @@ const servers = new Servers(build);
 let browser;
 
 async function until(condition, what) {
-  const deadline = Date.now() + PATIENCE_MS;
+  const deadline = Date.now() + DEADLINE_MS;
   while (!await condition()) {
-    if (Date.now() > deadline) throw new Error(`not within ${PATIENCE_MS} ms: ${what()}\n${servers.log()}`);
+    if (Date.now() > deadline) throw new Error(`not within ${DEADLINE_MS} ms: ${what()}\n${servers.log()}`);
     await new Promise((resolve) => { setTimeout(resolve, 50); });
   }
 }

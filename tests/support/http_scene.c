@@ -94,7 +94,7 @@ static void on_turn_end(uv_prepare_t *prepare)
 
 void scene_turn(void)
 {
-    uv_run(&scene.patience.loop, UV_RUN_NOWAIT);
+    uv_run(&scene.test_loop.uv, UV_RUN_NOWAIT);
     for (size_t i = 0; i < PEERS; i++)
         peer_turn(&scene.peers[i]);
 }
@@ -132,7 +132,7 @@ void scene_start_again(void)
 
 void scene_create_wires(void)
 {
-    const struct wires_settings made_with = {.loop = &scene.patience.loop,
+    const struct wires_settings made_with = {.loop = &scene.test_loop.uv,
                                              .certificate = scene.with_tls ? "cert.pem" : NULL,
                                              .key = scene.with_tls ? "key.pem" : NULL,
                                              .handshake_timeout_ms = TIMEOUT_MS};
@@ -145,9 +145,9 @@ int scene_begin(void **state)
 {
     scene.with_tls = *(const bool *)*state;
     *state = NULL;
-    patience_init(&scene.patience, NULL);
+    test_loop_init(&scene.test_loop, NULL);
     turn_init(&scene.turns);
-    uv_prepare_init(&scene.patience.loop, &scene.turn_end);
+    uv_prepare_init(&scene.test_loop.uv, &scene.turn_end);
     uv_prepare_start(&scene.turn_end, on_turn_end);
     scene.listener = peer_listen(&scene.address);
     scene.board = metrics_board_new(1);
@@ -158,7 +158,7 @@ int scene_begin(void **state)
     scene.taken = (struct wire){.fd = -1};
     scene.taken_is_closed = false;
     scene.later_count = scene.handled = scene.abandoned = 0;
-    scene.settings = (struct http_server_settings){.loop = &scene.patience.loop,
+    scene.settings = (struct http_server_settings){.loop = &scene.test_loop.uv,
                                                    .turn = &scene.turns,
                                                    .wires = scene.wires,
                                                    .metrics = scene.metrics,
@@ -182,9 +182,9 @@ int scene_end(void **state)
     scene_stop();
     wires_close(scene.wires);
     uv_close((uv_handle_t *)&scene.turn_end, NULL);
-    uv_run(&scene.patience.loop, UV_RUN_DEFAULT);
+    uv_run(&scene.test_loop.uv, UV_RUN_DEFAULT);
     wires_free(scene.wires);
-    patience_done(&scene.patience);
+    test_loop_done(&scene.test_loop);
     close(scene.listener);
     metrics_board_free(scene.board);
     return 0;

@@ -9,7 +9,7 @@
 
 #include "gateway/http/http_connection.h"
 #include "tests/support/cmocka_all.h"
-#include "tests/support/patience.h"
+#include "tests/support/test_loop.h"
 #include "tests/support/peer.h"
 
 enum {
@@ -32,7 +32,7 @@ enum {
 
 struct http_scene {
     bool with_tls, with_proxy;
-    struct patience patience;
+    struct test_loop test_loop;
     uv_prepare_t turn_end;
     struct turn turns;
     struct wires *wires;
@@ -69,7 +69,7 @@ void scene_stop(void);
 void scene_start_again(void); /* after the test has changed the settings */
 void scene_create_wires(void);
 
-#define TURN_UNTIL(condition) TURNS_UNTIL(&scene.patience, scene_turn(), condition)
+#define TURN_UNTIL(condition) TURNS_UNTIL(&scene.test_loop, scene_turn(), condition)
 
 /* The loop, and each peer, does what it can do now. */
 void scene_turn(void);

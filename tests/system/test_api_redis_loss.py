@@ -8,7 +8,7 @@ import time
 from harness import processes
 from harness.api import Api, Site
 from harness.ports import steady_port
-from harness.waiting import PATIENCE, eventually
+from harness.waiting import TIMEOUT_FACTOR, eventually
 
 FIREHOSE = "/v1/stream/firehose"
 
@@ -54,7 +54,7 @@ def test_connection_that_is_reset_is_left_at_once(servers):
     gateway.wait_status("/readyz", 200)
     begun = time.monotonic()
     assert other.get("/v1/users/me")["login"] == "ada"
-    assert time.monotonic() - begun < 2 * PATIENCE
+    assert time.monotonic() - begun < 2 * TIMEOUT_FACTOR
     assert ada.read().status in (200, 503)
     other.close()
 
@@ -77,7 +77,7 @@ def test_writes_are_back_when_redis_is(servers):
         eventually(lambda: ada.request("POST", "/v1/posts", {"text": f"back {number}"}).status == 201,
                    "a write succeeds")
         took.append(time.monotonic() - begun)
-    assert statistics.median(took) < 1 * PATIENCE, took
+    assert statistics.median(took) < 1 * TIMEOUT_FACTOR, took
 
 
 def test_redis_was_never_there(servers):
@@ -257,7 +257,7 @@ def test_a_redis_that_refuses_writes_is_told_from_one_that_is_away(servers):
             before_ms = time.time_ns() // 1000000
             parts = writes_are("failing")
             assert code in parts["writes"]["why"], parts
-            assert abs(parts["writes"]["since_ms"] - before_ms) < 10000 * PATIENCE
+            assert abs(parts["writes"]["since_ms"] - before_ms) < 10000 * TIMEOUT_FACTOR
             assert parts["streams"]["state"] == parts["reads"]["state"] == "ok"
             metrics = gateway.metrics()
             assert metrics['sluice_failing{part="writes"}'] == 1

@@ -169,7 +169,7 @@ def test_a_failover_in_good_order_loses_no_post(cluster, cli, users, followers, 
 
 
 @pytest.fixture
-def patience(cluster):
+def no_failover(cluster):
     """An unavailable master is not replaced, unless the test does that."""
     def set_timeout(milliseconds):
         for node in cluster.nodes:
@@ -180,7 +180,7 @@ def patience(cluster):
     set_timeout(NODE_TIMEOUT_MS)
 
 
-@pytest.mark.usefixtures("patience")
+@pytest.mark.usefixtures("no_failover")
 def test_a_master_that_hangs_holds_up_its_own_shards_only(cluster, users, gateway):
     lost, *others = users.items()
     with gateway.stream(FIREHOSE) as stream:
@@ -192,7 +192,7 @@ def test_a_master_that_hangs_holds_up_its_own_shards_only(cluster, users, gatewa
         assert read_posts(stream, [back]) == [back]
 
 
-@pytest.mark.usefixtures("patience")
+@pytest.mark.usefixtures("no_failover")
 def test_while_a_master_is_away_the_others_go_on(cluster, cli, users, gateway, servers):
     master = cluster.owner(0)  # where a database is looked up first
     lost, *others = sorted(users.items(), key=lambda user: cluster.owner(shard_of(user[1])) is not master)
@@ -232,7 +232,7 @@ def heard_at(cluster):
                  if node.is_running() and node.client.pubsub_numsub(CHANNEL)[0][1]), None)
 
 
-@pytest.mark.usefixtures("patience")
+@pytest.mark.usefixtures("no_failover")
 def test_what_is_published_without_the_core_is_heard_wherever_it_is_published(cluster, users, gateway):
     made = []
 
@@ -290,7 +290,7 @@ def intake_of(gateway):
     return next((child for child in processes.children(gateway.pid) if processes.name(child) == "sluiced-intake"), None)
 
 
-@pytest.mark.usefixtures("patience")
+@pytest.mark.usefixtures("no_failover")
 def test_intake_that_dies_while_a_master_is_away_is_replaced_by_one_that_hears_the_others(cluster, users, gateway):
     lost, *others = sorted(users.values(), key=lambda user: not cluster.has_replica(cluster.owner(shard_of(user))))
     master = cluster.owner(shard_of(lost))

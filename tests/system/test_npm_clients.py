@@ -13,7 +13,7 @@ import pytest
 from harness import events
 from harness.cli import Cli
 from harness.ports import steady_port
-from harness.waiting import PATIENCE, eventually
+from harness.waiting import TIMEOUT_FACTOR, eventually
 
 NODE, FOLDER = os.environ.get("SLUICE_NODE", "node"), os.environ.get("SLUICE_NPM_CLIENTS")
 JETSTREAM = ["skyware-jetstream", "atcute-jetstream"]
@@ -52,7 +52,7 @@ class Client:
         """Returns the next message that has this member."""
         while True:
             try:
-                message = self.told.get(timeout=60 * PATIENCE)
+                message = self.told.get(timeout=60 * TIMEOUT_FACTOR)
             except queue.Empty:
                 raise AssertionError(f"no {member}: {''.join(self.errors)}") from None
             if member in message:

@@ -12,12 +12,12 @@
 #include "base/log.h"
 #include "gateway/http/acceptor.h"
 #include "tests/support/cmocka_all.h"
-#include "tests/support/patience.h"
+#include "tests/support/test_loop.h"
 #include "tests/support/peer.h"
 
 enum { CLIENTS = 40, PER_TURN = 16, USER_TIMEOUT_MS = 12345 };
 
-static struct patience patience;
+static struct test_loop test_loop;
 static struct metrics_board *board;
 static struct metrics *metrics;
 static struct acceptor *acceptor;
@@ -36,7 +36,7 @@ static void on_accepted(void *owner, int fd)
 
 static struct acceptor *new_acceptor(void)
 {
-    const struct acceptor_settings settings = {.loop = &patience.loop,
+    const struct acceptor_settings settings = {.loop = &test_loop.uv,
                                                .listeners = listeners,
                                                .listener_count = 2,
                                                .user_timeout_ms = USER_TIMEOUT_MS,
@@ -50,7 +50,7 @@ static struct acceptor *new_acceptor(void)
 static int begin(void **state)
 {
     (void)state;
-    patience_init(&patience, NULL);
+    test_loop_init(&test_loop, NULL);
     board = metrics_board_new(1);
     metrics = metrics_slot(board, 0);
     for (size_t i = 0; i < 2; i++)
@@ -78,7 +78,7 @@ static int end(void **state)
         close(served[i]);
     close(listeners[0]);
     close(listeners[1]);
-    patience_done(&patience);
+    test_loop_done(&test_loop);
     metrics_board_free(board);
     return 0;
 }
@@ -98,7 +98,7 @@ static void connect_clients(size_t listener, size_t count)
 
 static void turn(void)
 {
-    uv_run(&patience.loop, UV_RUN_NOWAIT);
+    uv_run(&test_loop.uv, UV_RUN_NOWAIT);
 }
 
 static uint64_t shed(void)
@@ -174,7 +174,7 @@ static void test_what_is_accepted_is_as_the_server_needs_it(void **state)
     (void)state;
     acceptor_open(acceptor);
     connect_clients(0, 1);
-    RUN_UNTIL(&patience, served_count == 1);
+    RUN_UNTIL(&test_loop, served_count == 1);
     assert_true(fcntl(served[0], F_GETFL) & O_NONBLOCK);
     assert_true(fcntl(served[0], F_GETFD) & FD_CLOEXEC);
     assert_int_equal(getsockopt(served[0], IPPROTO_TCP, TCP_NODELAY, &value, &size), 0);

@@ -68,7 +68,7 @@ static void work_with(struct core *child, const char *archive, uint32_t lease_ms
     sl_worker_free(worker);
 }
 
-static void work_with_patience(struct core *child)
+static void work_with_long_lease(struct core *child)
 {
     work_with(child, fixture.url, 30000);
 }
@@ -401,7 +401,7 @@ static void test_worker_is_killed_behind_each_command(void **state)
         begin(state);
         snprintf(what, sizeof(what), "worker killed behind command %" PRIu64, n);
         assert_int_equal(delete_post("ada", posts[0]), 0);
-        end = fault_run(&core, n, work_with_patience);
+        end = fault_run(&core, n, work_with_long_lease);
         assert_int_not_equal(end, FAULT_FAILED);
         fault_settle(&core);
         assert_int_equal(delete_post("ada", posts[2]), 0);

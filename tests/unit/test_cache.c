@@ -42,7 +42,7 @@ static void on_told(void *context, const char *name, const char *why)
 }
 
 enum {
-    PATIENCE_MS = 30000, /* for a working server, on a slow machine */
+    LONG_TIMEOUT_MS = 30000, /* for a working server, on a slow machine */
     HOUR_MS = 3600000
 };
 
@@ -66,7 +66,7 @@ static struct sl_cache *open_hasty(const char *url, const char *database, uint64
 
 static struct sl_cache *open_cache(const char *url, const char *database, uint64_t ttl_ms)
 {
-    return open_hasty(url, database, ttl_ms, PATIENCE_MS);
+    return open_hasty(url, database, ttl_ms, LONG_TIMEOUT_MS);
 }
 
 static int begin(void **state)
@@ -236,7 +236,7 @@ static void test_a_server_that_is_gone_is_a_miss_and_left_alone(void **state)
 {
     struct sl_cache *calm =
         open_with(server.url, DATABASE,
-                  (struct sl_cache_options){.timeout_ms = PATIENCE_MS, .rest_ms = HOUR_MS});
+                  (struct sl_cache_options){.timeout_ms = LONG_TIMEOUT_MS, .rest_ms = HOUR_MS});
     struct sl_cache_item item = post(1, "one");
 
     (void)state;
@@ -258,8 +258,9 @@ static void test_a_server_that_is_gone_is_a_miss_and_left_alone(void **state)
 
 static void test_a_server_that_was_gone_is_used_again(void **state)
 {
-    struct sl_cache *soon = open_with(
-        server.url, DATABASE, (struct sl_cache_options){.timeout_ms = PATIENCE_MS, .rest_ms = 1});
+    struct sl_cache *soon =
+        open_with(server.url, DATABASE,
+                  (struct sl_cache_options){.timeout_ms = LONG_TIMEOUT_MS, .rest_ms = 1});
     struct sl_cache_item item = post(1, "one");
 
     (void)state;
@@ -305,7 +306,7 @@ static void test_servers_that_are_gone_cost_one_try_each(void **state)
 {
     struct sl_cache *both =
         open_with("memcached://127.0.0.1:1,localhost:1", DATABASE,
-                  (struct sl_cache_options){.timeout_ms = PATIENCE_MS, .rest_ms = HOUR_MS});
+                  (struct sl_cache_options){.timeout_ms = LONG_TIMEOUT_MS, .rest_ms = HOUR_MS});
     struct sl_cache_item items[64];
 
     (void)state;
@@ -570,7 +571,7 @@ static void test_urls(void **state)
 static void test_running_out_of_memory_is_told_or_a_miss(void **state)
 {
     struct sl_cache_item item = post(1, "one"), asked = post(1, NULL);
-    const struct sl_cache_options options = {.timeout_ms = PATIENCE_MS};
+    const struct sl_cache_options options = {.timeout_ms = LONG_TIMEOUT_MS};
     struct sl_cache *opened = NULL;
     int r = -ENOMEM;
 

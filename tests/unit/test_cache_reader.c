@@ -9,14 +9,14 @@
 #include "gateway/api/cache_reader.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/memcached_server.h"
-#include "tests/support/patience.h"
+#include "tests/support/test_loop.h"
 
 enum { TIMEOUT_MS = 250 }; /* how long tests of a stalled cache wait */
 
 #define DATABASE "0123456789abcdef0123456789abcdef"
 
 static struct memcached_server server;
-static struct patience patience;
+static struct test_loop test_loop;
 static struct metrics_board *board;
 static struct metrics *metrics;
 static struct cache_reader *reader;
@@ -34,10 +34,10 @@ static int begin(void **state)
 
     (void)state;
     memcached_server_say(&server, "flush_all", answer);
-    patience_init(&patience, NULL);
+    test_loop_init(&test_loop, NULL);
     board = metrics_board_new(1);
     metrics = metrics_slot(board, 0);
-    reader = cache_reader_new(&patience.loop, server.url, TIMEOUT_MS, 0, metrics);
+    reader = cache_reader_new(&test_loop.uv, server.url, TIMEOUT_MS, 0, metrics);
     assert_non_null(reader);
     cache_reader_set_database(reader, DATABASE);
     return 0;
@@ -47,7 +47,7 @@ static int end(void **state)
 {
     (void)state;
     cache_reader_free(reader);
-    patience_done(&patience);
+    test_loop_done(&test_loop);
     metrics_board_free(board);
     return 0;
 }
@@ -84,7 +84,7 @@ static struct asker ask(uint64_t id)
 
     assert_int_equal(cache_reader_get_take(reader, things(id, NULL), 1, on_read, &asker), 0);
     assert_int_equal(asker.answers, 0); /* later */
-    RUN_UNTIL(&patience, asker.answers > 0);
+    RUN_UNTIL(&test_loop, asker.answers > 0);
     assert_int_equal(asker.answers, 1);
     assert_int_equal(asker.r, 0);
     return asker;
@@ -162,15 +162,14 @@ static void test_more_than_can_be_done_is_not_taken(void **state)
     assert_int_equal(taken, CACHE_READER_JOBS_MAX);
     cache_reader_put_take(reader, things(1, "one"), 1, clock_wall_ms()); /* is not stored, either */
     for (size_t i = 0; i < taken; i++)
-        RUN_UNTIL(&patience, askers[i].answers > 0);
+        RUN_UNTIL(&test_loop, askers[i].answers > 0);
     memcached_server_go_on(&server);
     assert_true(metric_get(metrics, METRIC_CACHE_LATE) >= 1);
 }
 
 static void test_without_a_database_nothing_is_known(void **state)
 {
-    struct cache_reader *idle =
-        cache_reader_new(&patience.loop, server.url, TIMEOUT_MS, 0, metrics);
+    struct cache_reader *idle = cache_reader_new(&test_loop.uv, server.url, TIMEOUT_MS, 0, metrics);
     struct asker asker = {0};
 
     (void)state;
@@ -204,7 +203,7 @@ static void test_running_out_of_memory_makes_no_reader(void **state)
     (void)state;
     for (uint64_t n = 0; !made; n++) {
         mem_fail_after(n);
-        made = cache_reader_new(&patience.loop, server.url, TIMEOUT_MS, 0, metrics);
+        made = cache_reader_new(&test_loop.uv, server.url, TIMEOUT_MS, 0, metrics);
         mem_fail_never();
     }
     cache_reader_free(made);

@@ -22,7 +22,7 @@
 #include "tests/support/core_group.h"
 #include "tests/support/memcached_server.h"
 
-enum { PATIENCE_MS = 30000 };
+enum { LONG_TIMEOUT_MS = 30000 };
 
 static struct memcached_server server;
 static struct cached_reader reader;
@@ -31,7 +31,7 @@ static uint64_t ada, bob;
 
 static int begin(void **state)
 {
-    const struct sl_cache_options options = {.timeout_ms = PATIENCE_MS};
+    const struct sl_cache_options options = {.timeout_ms = LONG_TIMEOUT_MS};
     char answer[256];
 
     core_group_fresh(state);

@@ -10,7 +10,7 @@
 #include "src/social/users.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/fake_node.h"
-#include "tests/support/patience.h"
+#include "tests/support/test_loop.h"
 
 #define WRITTEN "*2\r\n:0\r\n$1\r\n7\r\n"
 
@@ -21,7 +21,7 @@ struct told {
 };
 
 static struct fake_node nodes[3];
-static struct patience patience;
+static struct test_loop test_loop;
 static struct redis_commands *commands;
 static unsigned doubts;
 
@@ -49,7 +49,7 @@ static int begin(void **state)
         fake_node_start(&nodes[i]);
         fake_node_answers(&nodes[i], "CLIENT", "+OK\r\n");
     }
-    patience_init(&patience, NULL);
+    test_loop_init(&test_loop, NULL);
     commands = NULL;
     doubts = 0;
     return 0;
@@ -59,7 +59,7 @@ static int end(void **state)
 {
     (void)state;
     redis_commands_free(commands);
-    patience_done(&patience);
+    test_loop_done(&test_loop);
     for (size_t i = 0; i < 3; i++)
         fake_node_stop(&nodes[i]);
     return 0;
@@ -70,7 +70,7 @@ static void start(uint32_t timeout_ms)
     struct sl_redis_address address = {.seed_count = 1};
 
     address.seeds[0] = nodes[0].endpoint;
-    commands = redis_commands_new(&patience.loop, &address, "test", timeout_ms);
+    commands = redis_commands_new(&test_loop.uv, &address, "test", timeout_ms);
     assert_non_null(commands);
     redis_commands_set_doubt(commands, on_doubt, &doubts);
 }
@@ -124,7 +124,7 @@ static void test_commands_wait_until_it_is_known_where_to(void **state)
     run_write(&told);
     assert_int_equal(doubts, 1);
     set_master(&nodes[1]);
-    RUN_UNTIL(&patience, told.count == 1);
+    RUN_UNTIL(&test_loop, told.count == 1);
     assert_int_equal(told.error, 0);
     assert_seen(0, "");
     assert_seen(1, "CLIENT EVALSHA ");
@@ -137,7 +137,7 @@ static void test_command_without_a_place_ends_in_time(void **state)
     (void)state;
     start(50);
     run_write(&told);
-    RUN_UNTIL(&patience, told.count == 1);
+    RUN_UNTIL(&test_loop, told.count == 1);
     assert_int_equal(told.error, -EPIPE);
     assert_non_null(strstr(told.why, "no node"));
 }
@@ -153,10 +153,10 @@ static void test_shard_that_has_moved_is_followed(void **state)
     start(20000);
     set_master(&nodes[0]);
     run_write(&told);
-    RUN_UNTIL(&patience, told.count == 1);
+    RUN_UNTIL(&test_loop, told.count == 1);
     assert_int_equal(told.error, 0);
     run_write(&told);
-    RUN_UNTIL(&patience, told.count == 1);
+    RUN_UNTIL(&test_loop, told.count == 1);
     assert_seen(0, "CLIENT EVALSHA ");
     assert_seen(1, "CLIENT EVALSHA EVALSHA ");
     assert_true(doubts > 0);
@@ -173,7 +173,7 @@ static void test_nodes_that_name_each_other_are_not_followed_for_ever(void **sta
     start(300);
     set_master(&nodes[0]);
     run_write(&told);
-    RUN_UNTIL(&patience, told.count == 1);
+    RUN_UNTIL(&test_loop, told.count == 1);
     assert_int_equal(told.error, -EREMOTE);
 }
 
@@ -189,7 +189,7 @@ static void test_shard_that_is_being_moved_is_waited_for(void **state)
     start(20000);
     set_master(&nodes[0]);
     run_write(&told);
-    RUN_UNTIL(&patience, told.count == 1);
+    RUN_UNTIL(&test_loop, told.count == 1);
     assert_int_equal(told.error, 0);
     assert_seen(0, "CLIENT EVALSHA EVALSHA EVALSHA ");
     assert_seen(1, ""); /* in particular no ASKING */
@@ -206,12 +206,12 @@ static void test_what_waits_for_a_dead_node_goes_to_the_next(void **state)
     set_master(&nodes[1]); /* it closes the connection when it gets a command */
     run_read(&read);
     run_write(&write);
-    RUN_UNTIL(&patience, write.count == 1);
+    RUN_UNTIL(&test_loop, write.count == 1);
     assert_int_equal(write.error, -EPIPE); /* it may have been executed */
     assert_int_equal(read.count, 0);
     assert_true(doubts > 0);
     set_master(&nodes[2]);
-    RUN_UNTIL(&patience, read.count == 1);
+    RUN_UNTIL(&test_loop, read.count == 1);
     assert_int_equal(read.error, 0);
     assert_seen(2, "CLIENT XREVRANGE ");
 }
@@ -258,13 +258,13 @@ static void test_a_node_that_hangs_is_not_one_that_is_reached(void **state)
     fake_node_answers(&nodes[1], "XREVRANGE", "*0\r\n");
     read_shard(0, &told);
     read_shard(1, &other);
-    RUN_UNTIL(&patience, told.count == 1 && other.count == 1);
+    RUN_UNTIL(&test_loop, told.count == 1 && other.count == 1);
     assert_int_equal(redis_commands_reached(commands), 0);
     read_shard(0, &told);
     assert_int_equal(redis_commands_reached(commands), 1);
     uv_sleep(2);
     read_shard(1, &other);
-    RUN_UNTIL(&patience, other.count == 1);
+    RUN_UNTIL(&test_loop, other.count == 1);
     read_shard(1, &other); /* both owe an answer */
     assert_int_equal(redis_commands_reached(commands), 1);
     assert_int_equal(told.count, 0);

@@ -6,12 +6,12 @@
 #include "gateway/metrics/health.h"
 #include "gateway/redis/redis_commands.h"
 #include "tests/support/cmocka_all.h"
-#include "tests/support/patience.h"
+#include "tests/support/test_loop.h"
 #include "tests/support/redis_server.h"
 
 enum { TIMEOUT_MS = 20000, REST_MS = 100 };
 
-static struct patience patience;
+static struct test_loop test_loop;
 static struct metrics_board *board;
 static struct redis_server server;
 static redisContext *publisher;
@@ -28,7 +28,7 @@ static struct {
     uint64_t turn_ms[2]; /* when the last two turns ended */
 } scene;
 
-#define run_until(condition) RUN_UNTIL(&patience, condition)
+#define run_until(condition) RUN_UNTIL(&test_loop, condition)
 #define run(...)             redis_server_run(publisher, __VA_ARGS__)
 
 /* ---- callbacks ---- */
@@ -54,7 +54,7 @@ static void on_turn_end(void *context)
     (void)context;
     scene.turns++;
     scene.turn_ms[0] = scene.turn_ms[1];
-    scene.turn_ms[1] = uv_now(&patience.loop);
+    scene.turn_ms[1] = uv_now(&test_loop.uv);
 }
 
 static void on_subscribed(void *context, uint32_t shards)
@@ -107,7 +107,7 @@ static int set_up(void **state)
     redis_server_init_with(&server, options);
     publisher = redis_server_connect(&server);
     run("CLUSTER ADDSLOTSRANGE 0 16383");
-    patience_init(&patience, NULL);
+    test_loop_init(&test_loop, NULL);
     board = metrics_board_new(1);
     return 0;
 }
@@ -117,7 +117,7 @@ static int tear_down(void **state)
     (void)state;
     subscriber_free(scene.subscriber);
     redis_commands_free(scene.commands);
-    patience_done(&patience);
+    test_loop_done(&test_loop);
     metrics_board_free(board);
     redisFree(publisher);
     redis_server_done(&server);
@@ -128,7 +128,7 @@ static int tear_down(void **state)
 static void make_subscriber(uint32_t rest_ms)
 {
     struct subscriber_settings settings = {
-        .loop = &patience.loop,
+        .loop = &test_loop.uv,
         .address = &scene.address,
         .metrics = metrics_slot(board, 0),
         .ping_ms = TIMEOUT_MS,
@@ -143,7 +143,7 @@ static void make_subscriber(uint32_t rest_ms)
     for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++)
         scene.map.masters[shard] = scene.address.seeds[0];
     scene.commands = settings.commands =
-        redis_commands_new(&patience.loop, &scene.address, "test", TIMEOUT_MS);
+        redis_commands_new(&test_loop.uv, &scene.address, "test", TIMEOUT_MS);
     scene.subscriber = subscriber_new(&settings, &callbacks, &scene);
     assert_true(scene.commands && scene.subscriber);
     subscriber_set_map(scene.subscriber, &scene.map);
@@ -296,7 +296,7 @@ static void test_it_may_go_before_its_commands_are_answered(void **state)
     subscriber_free(scene.subscriber);
     scene.subscriber = NULL;
     run_until(!is_heard());
-    uv_run(&patience.loop, UV_RUN_NOWAIT);
+    uv_run(&test_loop.uv, UV_RUN_NOWAIT);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

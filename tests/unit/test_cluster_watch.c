@@ -6,12 +6,12 @@
 #include "gateway/redis/cluster_watch.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/fake_node.h"
-#include "tests/support/patience.h"
+#include "tests/support/test_loop.h"
 
 #define DATABASE "0123456789abcdef0123456789abcdef"
 
 static struct fake_node nodes[3];
-static struct patience patience;
+static struct test_loop test_loop;
 static struct cluster_watch *watch;
 static struct sl_cluster_map map;
 static unsigned changes;
@@ -29,7 +29,7 @@ static int begin(void **state)
     signal(SIGPIPE, SIG_IGN);
     for (size_t i = 0; i < 3; i++)
         fake_node_start(&nodes[i]);
-    patience_init(&patience, NULL);
+    test_loop_init(&test_loop, NULL);
     watch = NULL;
     changes = 0;
     return 0;
@@ -39,7 +39,7 @@ static int end(void **state)
 {
     (void)state;
     cluster_watch_free(watch);
-    patience_done(&patience);
+    test_loop_done(&test_loop);
     for (size_t i = 0; i < 3; i++)
         fake_node_stop(&nodes[i]);
     return 0;
@@ -51,7 +51,7 @@ static void start(size_t seeds)
 
     for (size_t i = 0; i < seeds; i++)
         address.seeds[i] = nodes[i].endpoint;
-    watch = cluster_watch_new(&patience.loop, &address, on_map, &map);
+    watch = cluster_watch_new(&test_loop.uv, &address, on_map, &map);
     assert_non_null(watch);
 }
 
@@ -73,7 +73,7 @@ static void test_first_map_is_told(void **state)
     greet(0);
     fake_node_names(&nodes[0], &nodes[1]);
     start(1);
-    RUN_UNTIL(&patience, changes == 1);
+    RUN_UNTIL(&test_loop, changes == 1);
     assert_master(&nodes[1]);
 }
 
@@ -83,7 +83,7 @@ static void test_seed_that_hangs_up_is_left_for_another(void **state)
     greet(2);
     fake_node_names(&nodes[2], &nodes[2]);
     start(3);
-    RUN_UNTIL(&patience, changes == 1);
+    RUN_UNTIL(&test_loop, changes == 1);
     assert_master(&nodes[2]);
 }
 
@@ -95,9 +95,9 @@ static void test_doubt_brings_the_next_map_at_once(void **state)
     fake_node_names(&nodes[0], &nodes[0]); /* no change, no callback */
     fake_node_names(&nodes[0], &nodes[1]);
     start(1);
-    RUN_UNTIL(&patience, changes == 1);
+    RUN_UNTIL(&test_loop, changes == 1);
     cluster_watch_doubt(watch);
-    RUN_UNTIL(&patience, changes == 2);
+    RUN_UNTIL(&test_loop, changes == 2);
     assert_master(&nodes[1]);
 }
 
@@ -111,9 +111,9 @@ static void test_shard_that_is_nobodys_to_one_node_is_asked_of_another(void **st
     fake_node_names_some(&nodes[0], &nodes[1]);
     fake_node_names(&nodes[1], &nodes[2]);
     start(1);
-    RUN_UNTIL(&patience, changes == 1);
+    RUN_UNTIL(&test_loop, changes == 1);
     cluster_watch_doubt(watch);
-    RUN_UNTIL(&patience, changes == 2);
+    RUN_UNTIL(&test_loop, changes == 2);
     assert_master(&nodes[2]);
     fake_node_seen(&nodes[0], seen, sizeof(seen));
     assert_string_equal(seen, "CLIENT CLUSTER ");
@@ -128,9 +128,9 @@ static void test_shard_that_is_nobodys_to_one_node_stays_where_it_was(void **sta
     fake_node_names_some(&nodes[0], &nodes[1]);
     fake_node_names(&nodes[1], &nodes[2]);
     start(1);
-    RUN_UNTIL(&patience, changes == 1);
+    RUN_UNTIL(&test_loop, changes == 1);
     cluster_watch_doubt(watch);
-    RUN_UNTIL(&patience, sl_redis_endpoint_equals(&map.masters[0], &nodes[2].endpoint));
+    RUN_UNTIL(&test_loop, sl_redis_endpoint_equals(&map.masters[0], &nodes[2].endpoint));
     assert_int_equal(changes, 2); /* there was none without it in between */
 }
 
@@ -149,7 +149,7 @@ static void test_node_with_another_database_is_not_believed(void **state)
     fake_node_answers(&nodes[2], "HGET", "$32\r\n" DATABASE "\r\n");
     start(2);
     cluster_watch_expect(watch, &meta);
-    RUN_UNTIL(&patience, changes == 1);
+    RUN_UNTIL(&test_loop, changes == 1);
     assert_master(&nodes[2]);
 }
 

@@ -79,13 +79,13 @@ static void work(struct core *child, uint32_t lease_ms)
     sl_worker_free(worker);
 }
 
-static void work_with_patience(struct core *child)
+static void work_with_long_lease(struct core *child)
 {
     work(child, 30000);
 }
 
 /* Takes over all claimed tasks, even those of living workers. */
-static void work_without_patience(struct core *child)
+static void work_without_test_loop(struct core *child)
 {
     work(child, 1);
 }
@@ -189,7 +189,7 @@ static void test_worker_is_killed_behind_each_command(void **state)
         begin(state);
         run_and_settle(0, tell_story);
         snprintf(what, sizeof(what), "worker killed behind command %" PRIu64, n);
-        if (run_and_settle(n, work_with_patience) == FAULT_ENDED)
+        if (run_and_settle(n, work_with_long_lease) == FAULT_ENDED)
             break;
         core_work(&core);
         check_story(what);
@@ -242,7 +242,7 @@ static long long count_homes(uint64_t post)
  * on `wanted` timelines. Returns how the first one ended. */
 static enum fault_end kill_and_go_on(uint64_t n, uint64_t post, long long wanted, bool *between)
 {
-    enum fault_end end = run_and_settle(n, work_with_patience);
+    enum fault_end end = run_and_settle(n, work_with_long_lease);
     char key[SL_KEY_SIZE];
 
     if (core_number(&core, "EVAL %s 0 %s", "return #redis.call('KEYS', ARGV[1])",
@@ -346,7 +346,7 @@ static void test_many_posters_and_workers_are_killed_at_random(void **state)
             core_command(&core, "HSET sluice:{%u}:meta task_tries 1000", (unsigned)shard));
     for (int i = 0; i < POSTERS + WORKERS; i++)
         pids[i] =
-            i < POSTERS ? start(i, act_at_random, 3 * ACTS) : start(i, work_without_patience, 100);
+            i < POSTERS ? start(i, act_at_random, 3 * ACTS) : start(i, work_without_test_loop, 100);
     for (int i = 0; i < POSTERS + WORKERS; i++) {
         int status;
 

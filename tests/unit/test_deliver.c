@@ -19,11 +19,11 @@
 #include "tests/support/events.h"
 #include "tests/support/fake_client.h"
 #include "tests/support/filter_try.h"
-#include "tests/support/patience.h"
+#include "tests/support/test_loop.h"
 
 enum { GATHER_MS = 20, HOUR_MS = 3600000, POSTS = 1u << SL_EVENT_POST | 1u << SL_EVENT_DELETE };
 
-static struct patience patience;
+static struct test_loop test_loop;
 static struct metrics_board *board;
 static struct metrics *metrics;
 static struct deliver *deliver;
@@ -45,7 +45,7 @@ static void on_load(void *owner, const char *user, uint64_t load)
 
 static struct deliver_settings settings_of(uint32_t gather_ms, size_t max_owed_bytes)
 {
-    return (struct deliver_settings){.loop = &patience.loop,
+    return (struct deliver_settings){.loop = &test_loop.uv,
                                      .metrics = metrics,
                                      .gather_ms = gather_ms,
                                      .max_owed_bytes = max_owed_bytes,
@@ -72,7 +72,7 @@ static int begin(void **state)
     struct deliver_settings settings;
 
     (void)state;
-    patience_init(&patience, NULL);
+    test_loop_init(&test_loop, NULL);
     board = metrics_board_new(1);
     metrics = metrics_slot(board, 0);
     settings = settings_of(GATHER_MS, 1 << 20);
@@ -99,7 +99,7 @@ static int end(void **state)
 {
     (void)state;
     end_deliver();
-    patience_done(&patience);
+    test_loop_done(&test_loop);
     metrics_board_free(board);
     return 0;
 }
@@ -166,7 +166,7 @@ static void make_room(struct fake_client *client, size_t bytes)
  * change between two turns. */
 static void await_window(struct fake_client *client)
 {
-    RUN_UNTIL(&patience, client->received.size > 0);
+    RUN_UNTIL(&test_loop, client->received.size > 0);
 }
 
 /* Fails unless the client has received, since the last call, events with exactly these ids,
@@ -387,7 +387,7 @@ static void test_the_cursor_is_the_newest_id_seen(void **state)
 
 static void test_a_quiet_client_gets_an_event_at_once_and_later_ones_together(void **state)
 {
-    uint64_t began_ms = uv_now(&patience.loop);
+    uint64_t began_ms = uv_now(&test_loop.uv);
 
     (void)state;
     subscribe(&a, NULL);
@@ -400,7 +400,7 @@ static void test_a_quiet_client_gets_an_event_at_once_and_later_ones_together(vo
     expect_ids(&a, "2 3");
     assert_int_equal(a.sends, 2);
     assert_true(a.client.outbox->last_flush_ms - began_ms >= GATHER_MS);
-    assert_false(uv_loop_alive(&patience.loop)); /* no timer runs while nothing is gathered */
+    assert_false(uv_loop_alive(&test_loop.uv)); /* no timer runs while nothing is gathered */
 }
 
 /* However short the uptime of the machine: the loop's time begins with it. */
@@ -435,9 +435,9 @@ static void test_a_client_is_quiet_again_when_a_window_has_passed(void **state)
     subscribe_to(&a, NULL, 2);
     post_alone(1, "x");
     expect_ids(&a, "1");
-    flushed_ms = uv_now(&patience.loop);
-    while (uv_now(&patience.loop) - flushed_ms < 2)
-        uv_update_time(&patience.loop);
+    flushed_ms = uv_now(&test_loop.uv);
+    while (uv_now(&test_loop.uv) - flushed_ms < 2)
+        uv_update_time(&test_loop.uv);
     post_alone(2, "x");
     expect_ids(&a, "2");
 }
@@ -472,7 +472,7 @@ static void test_shorter_windows_end_first(void **state)
     assert_true(c.client.last_sent_ms >= b.client.last_sent_ms);
     post_alone(3, "coffee"); /* while the longest one waits */
     post_alone(4, "coffee");
-    RUN_UNTIL(&patience, b.client.sent_events == 4);
+    RUN_UNTIL(&test_loop, b.client.sent_events == 4);
     expect_ids(&b, "3 4");
     expect_ids(&a, "");
     deliver_flush_all(deliver);
@@ -488,7 +488,7 @@ static void test_a_client_that_joins_in_a_window_gets_later_events_only(void **s
     subscribe(&b, NULL);
     assert_ptr_equal(a.client.outbox, b.client.outbox);
     post_alone(3, "x");
-    uv_run(&patience.loop, UV_RUN_DEFAULT);
+    uv_run(&test_loop.uv, UV_RUN_DEFAULT);
     expect_ids(&a, "1 2 3");
     expect_ids(&b, "3");
 }
@@ -501,16 +501,16 @@ static void test_a_lane_may_go_while_it_gathers(void **state)
     post_alone(1, "x");
     post_alone(2, "x");
     deliver_leave(&a.client); /* the one for which the timer was set */
-    uv_run(&patience.loop, UV_RUN_DEFAULT);
+    uv_run(&test_loop.uv, UV_RUN_DEFAULT);
     expect_ids(&a, "1");
     expect_ids(&b, "1 2");
     post_alone(3, "x");
     deliver_leave(&b.client); /* the last one */
-    uv_run(&patience.loop, UV_RUN_DEFAULT);
+    uv_run(&test_loop.uv, UV_RUN_DEFAULT);
     subscribe(&c, NULL);
     post_alone(4, "x");
     post_alone(5, "x");
-    uv_run(&patience.loop, UV_RUN_DEFAULT);
+    uv_run(&test_loop.uv, UV_RUN_DEFAULT);
     expect_ids(&c, "4 5");
 }
 
@@ -523,7 +523,7 @@ static void test_what_is_gathered_can_be_sent_at_once(void **state)
     post(3, "x");
     deliver_flush_all(deliver);
     expect_ids(&a, "1 2 3");
-    assert_false(uv_loop_alive(&patience.loop));
+    assert_false(uv_loop_alive(&test_loop.uv));
 }
 
 /* Otherwise a client that reads everything at once would appear to be owed too much. */
@@ -583,7 +583,7 @@ static void test_a_client_owed_too_much_goes_on_by_itself_and_others_do_not_noti
     assert_true(fake_client_lives(&b));
     assert_int_equal(b.client.sent_events, 100);
     make_room(&a, FAKE_UNLIMITED);
-    RUN_UNTIL(&patience, !a.client.catcher);
+    RUN_UNTIL(&test_loop, !a.client.catcher);
     assert_int_equal(metric_get(metrics, METRIC_CATCHING_UP), 0);
     assert_int_equal(a.client.sent_events, 101); /* including the warning */
     post_alone(101, "y");
@@ -659,7 +659,7 @@ static void leave_and_count_turns(unsigned rules_count, unsigned users, size_t *
     do {
         sl_filter_index_stats(deliver->index, &stats);
         before = stats.subscriptions;
-        uv_run(&patience.loop, UV_RUN_NOWAIT);
+        uv_run(&test_loop.uv, UV_RUN_NOWAIT);
         sl_filter_index_stats(deliver->index, &stats);
         if (before - stats.subscriptions > *ret_most)
             *ret_most = before - stats.subscriptions;
@@ -1248,7 +1248,7 @@ static void test_every_client_gets_exactly_what_its_filter_says(void **state)
             if (below(3) == 0)
                 deliver_turn_end(deliver);
             if (below(20) == 0)
-                uv_run(&patience.loop, UV_RUN_NOWAIT);
+                uv_run(&test_loop.uv, UV_RUN_NOWAIT);
             make_room(&client->fake, below(3000));
             if (below(20) == 0) {
                 client = &clients[below(CLIENTS)];

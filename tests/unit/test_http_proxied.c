@@ -82,7 +82,7 @@ static void test_a_proxy_header_may_come_byte_by_byte(void **state)
     peer = scene_enter(0);
     for (size_t i = 0; i < sizeof(LINE) - 1; i++) {
         say_bare(peer, sl_slice(LINE + i, 1));
-        uv_run(&scene.patience.loop, UV_RUN_NOWAIT);
+        uv_run(&scene.test_loop.uv, UV_RUN_NOWAIT);
         assert_int_equal(scene_newest()->stage,
                          i + 2 < sizeof(LINE) ? HTTP_STAGE_GATE : HTTP_STAGE_HEAD);
         if (i > 0 && scene_newest()->stage == HTTP_STAGE_GATE)

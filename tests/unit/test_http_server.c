@@ -91,7 +91,7 @@ static void test_many_requests_may_be_sent_ahead(void **state)
     }
     TURN_UNTIL(scene.handled > 0);
     scene_say(other, GET("/other"));
-    patience_begin(&scene.patience);
+    test_loop_start_deadline(&scene.test_loop);
     while (scene.handled < 501) {
         before = scene.handled;
         scene_turn();
@@ -99,7 +99,7 @@ static void test_many_requests_may_be_sent_ahead(void **state)
         if (scene.handled >= 400)
             assert_string_equal(scene_summary(other, NULL), "200 /other");
     }
-    patience_end(&scene.patience);
+    test_loop_stop_deadline(&scene.test_loop);
     scene_expect(eager, buffer_str(&expected));
     buffer_done(&expected);
 }

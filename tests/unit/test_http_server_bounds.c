@@ -169,13 +169,13 @@ static void test_large_answers_reach_a_slow_reader(void **state)
     for (int i = 0; i < 8; i++)
         scene_say(peer, GET("/large") GET("/a"));
     peer->reads_most = 15000;
-    patience_begin(&scene.patience);
+    test_loop_start_deadline(&scene.test_loop);
     while (scene.handled < 16 || connection->wire.is_blocked) {
         scene_turn();
         if (connection->wire.held.size > most)
             most = connection->wire.held.size;
     }
-    patience_end(&scene.patience);
+    test_loop_stop_deadline(&scene.test_loop);
     peer->reads_most = SIZE_MAX;
     scene_expect(peer,
                  "200 large, 200 /a, 200 large, 200 /a, 200 large, 200 /a, 200 large, 200 /a, "

@@ -4,11 +4,11 @@
 #include "base/alloc.h"
 #include "gateway/http/http_waiting.h"
 #include "tests/support/cmocka_all.h"
-#include "tests/support/patience.h"
+#include "tests/support/test_loop.h"
 
 enum { LONG_MS = 3600000, MOST = 2, WAITERS = 5 };
 
-static struct patience patience;
+static struct test_loop test_loop;
 static struct metrics_board *board;
 static struct metrics *metrics;
 static struct http_waiting waiting;
@@ -48,7 +48,7 @@ static void on_dropped(struct http_waiter *waiter)
 static struct http_waiting_settings settings_with(uint32_t ms)
 {
     return (struct http_waiting_settings){
-        .loop = &patience.loop,
+        .loop = &test_loop.uv,
         .metrics = metrics,
         .waits = {[HTTP_WAIT_PENDING] = {ms, MOST},
                   [HTTP_WAIT_IDLE] = {2 * ms, MOST},
@@ -63,7 +63,7 @@ static void begin(uint32_t ms)
 {
     struct http_waiting_settings settings;
 
-    patience_init(&patience, NULL);
+    test_loop_init(&test_loop, NULL);
     board = metrics_board_new(1);
     metrics = metrics_slot(board, 0);
     settings = settings_with(ms);
@@ -78,7 +78,7 @@ static void end(void)
         http_wait(&waiting, &waiters[i], HTTP_WAIT_NONE);
     http_waiting_done(&waiting);
     http_waiting_done(&waiting); /* calling it twice is harmless */
-    patience_done(&patience);
+    test_loop_done(&test_loop);
     metrics_board_free(board);
 }
 
@@ -147,7 +147,7 @@ static void test_each_has_its_time(void **state)
     http_wait(&waiting, &waiters[0], HTTP_WAIT_IDLE);
     http_wait(&waiting, &waiters[1], HTTP_WAIT_PENDING);
     http_wait(&waiting, &waiters[2], HTTP_WAIT_SENDING);
-    RUN_UNTIL(&patience, strlen(story) == 6);
+    RUN_UNTIL(&test_loop, strlen(story) == 6);
     assert_non_null(strstr(story, "P1"));
     assert_non_null(strstr(story, "S2"));
     assert_non_null(strstr(story, "I0"));
@@ -163,7 +163,7 @@ static void test_who_waits_for_nothing_is_not_told(void **state)
     begin(10);
     wait_all(HTTP_WAIT_SENDING, 2);
     http_wait(&waiting, &waiters[0], HTTP_WAIT_NONE);
-    RUN_UNTIL(&patience, story[0] != '\0');
+    RUN_UNTIL(&test_loop, story[0] != '\0');
     assert_string_equal(story, "S1");
     end();
 }
@@ -176,14 +176,14 @@ static void test_one_timer_serves_all(void **state)
     http_wait(&waiting, &waiters[0], HTTP_WAIT_PENDING);
     http_wait(&waiting, &waiters[1], HTTP_WAIT_IDLE);
     http_wait(&waiting, &waiters[0], HTTP_WAIT_NONE);
-    assert_int_equal(patience.loop.active_handles, 1);
-    RUN_UNTIL(&patience, story[0] != '\0');
+    assert_int_equal(test_loop.uv.active_handles, 1);
+    RUN_UNTIL(&test_loop, story[0] != '\0');
     assert_string_equal(story, "I1");
     assert_false(uv_is_active((uv_handle_t *)waiting.timer));
     http_wait(&waiting, &waiters[1], HTTP_WAIT_IDLE);
     http_wait(&waiting, &waiters[0],
               HTTP_WAIT_PENDING); /* due before the time for which the timer is set */
-    RUN_UNTIL(&patience, strlen(story) == 6);
+    RUN_UNTIL(&test_loop, strlen(story) == 6);
     assert_string_equal(story, "I1P0I1");
     end();
 }
@@ -203,7 +203,7 @@ static void test_who_is_told_may_wait_again(void **state)
     begin(5);
     waiting.settings.overdue = on_overdue_again;
     wait_all(HTTP_WAIT_SENDING, 2);
-    RUN_UNTIL(&patience, strlen(story) == 8);
+    RUN_UNTIL(&test_loop, strlen(story) == 8);
     assert_string_equal(story, "S0S0S0S0");
     end();
 }

@@ -11,7 +11,7 @@
 #include "tests/support/folder.h"
 #include "tests/support/jwt.h"
 
-enum { THREADS = 4 /* in libuv's pool */, LONGER_THAN_A_REST_MS = 800, PATIENCE_MS = 10000 };
+enum { THREADS = 4 /* in libuv's pool */, LONGER_THAN_A_REST_MS = 800, DEADLINE_MS = 10000 };
 
 static char folder[] = "/tmp/sluice-test-key-watch-XXXXXX";
 static EVP_PKEY *keys[2];
@@ -139,7 +139,7 @@ static void test_a_file_is_read_aside(void **state)
     run(LONGER_THAN_A_REST_MS, policy, 2);
     assert_int_equal(keys_of(policy), 1); /* it is read neither by a thread nor by the loop */
     release_threads();
-    run(PATIENCE_MS, policy, 2);
+    run(DEADLINE_MS, policy, 2);
     assert_int_equal(keys_of(policy), 2);
     assert_int_equal(key_watch_set(watch, NULL), 0);
     token_policy_free(policy);
@@ -159,7 +159,7 @@ static void test_a_slow_question_of_the_past_disturbs_none_of_now(void **state)
     run(LONGER_THAN_A_REST_MS, NULL, 0); /* the current sources are asked */
     release_threads();
     write_set("b.json", 2, path, sizeof(path));
-    run(PATIENCE_MS, now, 2);
+    run(DEADLINE_MS, now, 2);
     assert_int_equal(keys_of(now), 2);
     assert_int_equal(key_watch_set(watch, NULL), 0);
     token_policy_free(now);

@@ -7,9 +7,9 @@
 #include "gateway/redis/master_watch.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/fake_sentinel.h"
-#include "tests/support/patience.h"
+#include "tests/support/test_loop.h"
 
-static struct patience patience;
+static struct test_loop test_loop;
 static struct metrics_board *board;
 static struct fake_sentinel fakes[2];
 static struct sl_redis_address address;
@@ -42,18 +42,18 @@ static void on_news(void *context, const struct sl_sentinel_news *news)
 
 static const struct master_watch_callbacks callbacks = {.news = on_news, .named = on_named};
 
-#define run_until(condition) RUN_UNTIL(&patience, condition)
+#define run_until(condition) RUN_UNTIL(&test_loop, condition)
 
 static struct master_watch *make_watch(void)
 {
-    return master_watch_new(&patience.loop, &address, metrics_slot(board, 0), &callbacks, &told);
+    return master_watch_new(&test_loop.uv, &address, metrics_slot(board, 0), &callbacks, &told);
 }
 
 static int begin(void **state)
 {
     (void)state;
     memset(&told, 0, sizeof(told));
-    patience_init(&patience, NULL);
+    test_loop_init(&test_loop, NULL);
     board = metrics_board_new(1);
     address = (struct sl_redis_address){.master_name = "blue", .sentinel_count = 2};
     for (unsigned i = 0; i < 2; i++) {
@@ -68,7 +68,7 @@ static int end(void **state)
     (void)state;
     master_watch_free(watch);
     watch = NULL;
-    patience_done(&patience);
+    test_loop_done(&test_loop);
     metrics_board_free(board);
     for (unsigned i = 0; i < 2; i++)
         fake_sentinel_close(&fakes[i]);
@@ -143,7 +143,7 @@ static void test_sentinels_are_logged_in_to(void **state)
     fake_sentinel_say(&fakes[0], "+OK\r\n");
     fake_sentinel_name(&fakes[0], "10.0.0.1", 6379);
     run_until(told.named == 1);
-    uv_run(&patience.loop, UV_RUN_NOWAIT); /* the answer arrived before the question was sent */
+    uv_run(&test_loop.uv, UV_RUN_NOWAIT); /* the answer arrived before the question was sent */
     fake_sentinel_read(&fakes[0], said, sizeof(said));
     said[strlen(expected)] = '\0';
     assert_string_equal(said, expected);
@@ -167,7 +167,7 @@ static void test_out_of_memory_leaves_nothing_behind(void **state)
         mem_fail_after(n);
         watch = make_watch();
         mem_fail_never();
-        uv_run(&patience.loop, UV_RUN_NOWAIT); /* closes handles */
+        uv_run(&test_loop.uv, UV_RUN_NOWAIT); /* closes handles */
     }
 }
 

@@ -19,7 +19,7 @@
 #include "tests/support/cmocka_all.h"
 #include "tests/support/interruptions.h"
 
-enum { PATIENCE_MS = 20000, STOP_MS = 10000 };
+enum { DEADLINE_MS = 20000, STOP_MS = 10000 };
 
 static char folder[64]; /* of the running test, for data directories */
 
@@ -44,7 +44,7 @@ static struct private_redis *open_redis(const char *name)
 /* Steps until Redis answers (0) or cannot be started. */
 static int run_until_answers(struct private_redis *redis, struct failure *failure)
 {
-    uint64_t end_ms = clock_monotonic_ms() + PATIENCE_MS;
+    uint64_t end_ms = clock_monotonic_ms() + DEADLINE_MS;
     bool answers = false;
 
     while (clock_monotonic_ms() < end_ms) {
@@ -122,7 +122,7 @@ static void wait_for_death(const struct private_redis *redis)
 {
     struct pollfd process = {.fd = private_redis_fd(redis), .events = POLLIN};
 
-    assert_int_equal(poll(&process, 1, PATIENCE_MS), 1);
+    assert_int_equal(poll(&process, 1, DEADLINE_MS), 1);
 }
 
 static void test_redis_runs_by_itself_and_in_private(void **state)
@@ -325,7 +325,7 @@ static void test_fork_that_rewrites_the_log_goes_with_its_redis(void **state)
 {
     struct private_redis *redis = started_redis("data");
     struct failure failure = {""};
-    uint64_t end_ms = clock_monotonic_ms() + PATIENCE_MS;
+    uint64_t end_ms = clock_monotonic_ms() + DEADLINE_MS;
 
     (void)state;
     assert_string_equal(ask(redis, "SET color blue"), "+OK\r\n");

@@ -12,7 +12,7 @@
 #include "src/call/reply.h"
 #include "src/social/users.h"
 #include "tests/support/cmocka_all.h"
-#include "tests/support/patience.h"
+#include "tests/support/test_loop.h"
 
 #define DONE   "*2\r\n:0\r\n$1\r\n7\r\n"
 #define HANGUP NULL /* disconnects instead of an answer */
@@ -20,7 +20,7 @@
 
 enum { TIMEOUT_MS = 20000 }; /* for a working Redis on a slow machine */
 
-static struct patience patience;
+static struct test_loop test_loop;
 
 /* The server: the next answer for each command on any connection; then it is silent. */
 static struct {
@@ -48,7 +48,7 @@ static struct redis_commands *commands;
 
 static void run_until_told(const struct told *told)
 {
-    RUN_UNTIL(&patience, told->count > 0);
+    RUN_UNTIL(&test_loop, told->count > 0);
 }
 
 /* ---- the server ---- */
@@ -133,7 +133,7 @@ static void on_connection(uv_stream_t *listener, int status)
     assert_int_equal(status, 0);
     server.connections++;
     client->reader = redisReaderCreate();
-    uv_pipe_init(&patience.loop, &client->pipe, 0);
+    uv_pipe_init(&test_loop.uv, &client->pipe, 0);
     client->pipe.data = client;
     assert_int_equal(uv_accept(listener, (uv_stream_t *)&client->pipe), 0);
     uv_read_start((uv_stream_t *)&client->pipe, on_room, on_heard);
@@ -141,7 +141,7 @@ static void on_connection(uv_stream_t *listener, int status)
 
 static void start_server(void)
 {
-    uv_pipe_init(&patience.loop, &server.listener, 0);
+    uv_pipe_init(&test_loop.uv, &server.listener, 0);
     assert_int_equal(uv_pipe_bind(&server.listener, server.path), 0);
     assert_int_equal(uv_listen((uv_stream_t *)&server.listener, 8, on_connection), 0);
 }
@@ -176,7 +176,7 @@ static void make_commands(uint32_t timeout_ms, uint32_t sentinels)
 
     if (sentinels == 0)
         memcpy(address.path, server.path, sizeof(address.path));
-    commands = redis_commands_new(&patience.loop, &address, "test", timeout_ms);
+    commands = redis_commands_new(&test_loop.uv, &address, "test", timeout_ms);
     assert_non_null(commands);
 }
 
@@ -195,7 +195,7 @@ static void run_write(struct told *told, struct sl_slice request_id)
 static int open_all(void **state)
 {
     (void)state;
-    patience_init(&patience, NULL);
+    test_loop_init(&test_loop, NULL);
     memset(&server, 0, sizeof(server));
     snprintf(server.path, sizeof(server.path), "/tmp/sluice-commands-%d.sock", (int)getpid());
     unlink(server.path);
@@ -208,7 +208,7 @@ static int close_all(void **state)
     (void)state;
     redis_commands_free(commands);
     uv_close((uv_handle_t *)&server.listener, NULL);
-    patience_done(&patience);
+    test_loop_done(&test_loop);
     buffer_done(&server.heard);
     unlink(server.path);
     return 0;
@@ -318,12 +318,12 @@ static void test_redis_that_comes_late_gets_what_waits(void **state)
 
     (void)state;
     uv_close((uv_handle_t *)&server.listener, NULL);
-    uv_run(&patience.loop, UV_RUN_NOWAIT);
+    uv_run(&test_loop.uv, UV_RUN_NOWAIT);
     make_commands(TIMEOUT_MS, 0);
     ANSWERS(DONE, "-OOM no\r\n");
     run_write(&one, SL_SLICE_NONE); /* never sent: safe without a request id */
     run_write(&two, SL_SLICE_NONE);
-    uv_run(&patience.loop, UV_RUN_ONCE);
+    uv_run(&test_loop.uv, UV_RUN_ONCE);
     start_server();
     run_until_told(&one);
     run_until_told(&two);
@@ -337,7 +337,7 @@ static void test_redis_that_does_not_come_is_told(void **state)
 
     (void)state;
     uv_close((uv_handle_t *)&server.listener, NULL);
-    uv_run(&patience.loop, UV_RUN_NOWAIT);
+    uv_run(&test_loop.uv, UV_RUN_NOWAIT);
     make_commands(50, 0);
     run_write(&told, SL_SLICE("r1"));
     run_until_told(&told);
@@ -357,14 +357,14 @@ static void test_word_that_redis_is_back_ends_a_pause(void **state)
     make_commands(TIMEOUT_MS, 0);
     ANSWERS(DONE);
     run_write(&told, SL_SLICE_NONE);
-    begun_ms = uv_now(&patience.loop);
-    RUN_UNTIL(&patience, uv_now(&patience.loop) >= begun_ms + 1500);
+    begun_ms = uv_now(&test_loop.uv);
+    RUN_UNTIL(&test_loop, uv_now(&test_loop.uv) >= begun_ms + 1500);
     start_server();
-    begun_ms = uv_now(&patience.loop);
+    begun_ms = uv_now(&test_loop.uv);
     redis_commands_try_now(commands);
     run_until_told(&told);
     assert_int_equal(told.error, 0);
-    assert_in_range(uv_now(&patience.loop) - begun_ms, 0, 200);
+    assert_in_range(uv_now(&test_loop.uv) - begun_ms, 0, 200);
 }
 
 /* It accepts the connection and is silent: what it would do with a write is unknown. */
@@ -411,7 +411,7 @@ static void test_they_can_be_freed_by_who_is_answered(void **state)
         server.used = 0;
         make_commands(TIMEOUT_MS, 0);
         run_write(&waiting, SL_SLICE("r1"));
-        RUN_UNTIL(&patience, server.used == 1);
+        RUN_UNTIL(&test_loop, server.used == 1);
         assert_int_equal(
             sl_user_create_call(&call, &meta, SL_SLICE_NONE, SL_SLICE("ada"), SL_SLICE_NONE, NULL),
             0);
@@ -451,7 +451,7 @@ static void test_all_are_answered_at_the_end(void **state)
     ANSWERS("-BUSY 1\r\n", SILENT);
     run_write(&paused, SL_SLICE("r1"));
     run_write(&sent, SL_SLICE("r2"));
-    RUN_UNTIL(&patience, server.used == 2);
+    RUN_UNTIL(&test_loop, server.used == 2);
     assert_int_equal(paused.count + sent.count, 0);
     redis_commands_free(commands);
     commands = NULL;

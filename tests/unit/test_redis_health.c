@@ -6,7 +6,7 @@
 #include "gateway/metrics/health.h"
 #include "gateway/redis/redis_health.h"
 #include "tests/support/cmocka_all.h"
-#include "tests/support/patience.h"
+#include "tests/support/test_loop.h"
 #include "tests/support/redis_server.h"
 
 enum { TIMEOUT_MS = 200 };
@@ -14,7 +14,7 @@ enum { TIMEOUT_MS = 200 };
 static uint32_t late_ms;
 
 static struct redis_server server;
-static struct patience patience;
+static struct test_loop test_loop;
 static struct metrics_board *board;
 static struct metrics *metrics;
 static struct redis_commands *streams, *api;
@@ -35,7 +35,7 @@ static struct redis_commands *connect_to(const char *socket)
     struct sl_redis_address address = {.db = 0};
 
     snprintf(address.path, sizeof(address.path), "%s", socket);
-    return redis_commands_new(&patience.loop, &address, "test", TIMEOUT_MS);
+    return redis_commands_new(&test_loop.uv, &address, "test", TIMEOUT_MS);
 }
 
 static void start(const char *streams_socket, const char *api_socket)
@@ -43,7 +43,7 @@ static void start(const char *streams_socket, const char *api_socket)
     streams = connect_to(streams_socket);
     api = connect_to(api_socket);
     health = redis_health_new(&(struct redis_health_settings){
-        .loop = &patience.loop,
+        .loop = &test_loop.uv,
         .metrics = metrics,
         .streams = streams,
         .api = api,
@@ -59,7 +59,7 @@ static int begin(void **state)
 {
     (void)state;
     redis_server_init(&server, false);
-    patience_init(&patience, NULL);
+    test_loop_init(&test_loop, NULL);
     board = metrics_board_new(1);
     metrics = metrics_slot(board, 0);
     is_ready = false;
@@ -75,7 +75,7 @@ static int end(void **state)
     redis_commands_free(streams);
     redis_commands_free(api);
     redis_health_free(health);
-    patience_done(&patience);
+    test_loop_done(&test_loop);
     metrics_board_free(board);
     redis_server_done(&server);
     return 0;
@@ -83,9 +83,9 @@ static int end(void **state)
 
 static void run_for_ms(uint64_t ms)
 {
-    uint64_t begun_ms = uv_now(&patience.loop);
+    uint64_t begun_ms = uv_now(&test_loop.uv);
 
-    RUN_UNTIL(&patience, uv_now(&patience.loop) >= begun_ms + ms);
+    RUN_UNTIL(&test_loop, uv_now(&test_loop.uv) >= begun_ms + ms);
 }
 
 static void expect(bool expected)
@@ -100,7 +100,7 @@ static void test_hearing_alone_is_not_enough(void **state)
     start(server.socket, server.socket);
     redis_health_set_hearing(health, true);
     expect(false);
-    RUN_UNTIL(&patience, is_ready);
+    RUN_UNTIL(&test_loop, is_ready);
     expect(true);
     redis_health_set_hearing(health, false);
     expect(false);
@@ -153,14 +153,14 @@ static void test_redis_that_stops_answering_is_noticed_and_its_return(void **sta
     (void)state;
     start(server.socket, server.socket);
     redis_health_set_hearing(health, true);
-    RUN_UNTIL(&patience, is_ready);
+    RUN_UNTIL(&test_loop, is_ready);
     kill(server.pid, SIGSTOP);
-    RUN_UNTIL(&patience, !is_ready);
+    RUN_UNTIL(&test_loop, !is_ready);
     run_for_ms(500); /* pending tries have failed before */
-    begun_ms = uv_now(&patience.loop);
+    begun_ms = uv_now(&test_loop.uv);
     kill(server.pid, SIGCONT);
-    RUN_UNTIL(&patience, is_ready);
-    assert_in_range(uv_now(&patience.loop) - begun_ms, 0, 2000);
+    RUN_UNTIL(&test_loop, is_ready);
+    assert_in_range(uv_now(&test_loop.uv) - begun_ms, 0, 2000);
     assert_int_equal(changes, 3);
 }
 
@@ -188,7 +188,7 @@ static void test_refused_writes_leave_it_ready(void **state)
     start(server.socket, server.socket);
     expect_parts(HEALTH_FAILING, HEALTH_FAILING, HEALTH_FAILING);
     redis_health_set_hearing(health, true);
-    RUN_UNTIL(&patience, is_ready);
+    RUN_UNTIL(&test_loop, is_ready);
     expect_parts(HEALTH_OK, HEALTH_OK, HEALTH_OK);
     redis_health_set_writes(health, -ENOSPC, "the memory is full");
     expect_parts(HEALTH_OK, HEALTH_OK, HEALTH_FAILING);
@@ -210,7 +210,7 @@ static void test_short_silence_changes_nothing(void **state)
     late_ms = 20000;
     start(server.socket, server.socket);
     redis_health_set_hearing(health, true);
-    RUN_UNTIL(&patience, is_ready);
+    RUN_UNTIL(&test_loop, is_ready);
     redis_server_kill(&server);
     redis_server_restart(&server);
     run_for_ms(2500);

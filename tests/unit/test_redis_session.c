@@ -12,11 +12,11 @@
 #include "base/buffer.h"
 #include "gateway/redis/redis_session.h"
 #include "tests/support/cmocka_all.h"
-#include "tests/support/patience.h"
+#include "tests/support/test_loop.h"
 
 enum { TIMEOUT_MS = 20000, UNSENT_MAX_BYTES = 1024 * 1024 };
 
-static struct patience patience;
+static struct test_loop test_loop;
 static struct redis_session *session;
 static struct sl_redis_address address;
 
@@ -68,7 +68,7 @@ static void make_session(uint32_t connect_ms, uint32_t timeout_ms)
 
     session = redis_session_new(
         &(struct redis_session_settings){
-            .loop = &patience.loop,
+            .loop = &test_loop.uv,
             .address = &address,
             .name = "test",
             .connect_ms = connect_ms,
@@ -116,7 +116,7 @@ static void expect_heard(const char *expected)
     size_t size = strlen(expected), at = 0;
 
     assert_true(size <= sizeof(heard));
-    RUN_UNTIL(&patience, hear(heard, size, &at));
+    RUN_UNTIL(&test_loop, hear(heard, size, &at));
     assert_memory_equal(heard, expected, size);
 }
 
@@ -139,10 +139,10 @@ static void hang_up(bool by_reset)
 static void open_and_greet(void)
 {
     redis_session_open(session);
-    RUN_UNTIL(&patience, has_come());
+    RUN_UNTIL(&test_loop, has_come());
     expect_heard(NAME);
     say("+OK\r\n");
-    RUN_UNTIL(&patience, redis_session_is_ready(session));
+    RUN_UNTIL(&test_loop, redis_session_is_ready(session));
 }
 
 static int begin(void **state)
@@ -150,7 +150,7 @@ static int begin(void **state)
     (void)state;
     memset(&told, 0, sizeof(told));
     address = (struct sl_redis_address){.endpoint.host = "localhost"};
-    patience_init(&patience, NULL);
+    test_loop_init(&test_loop, NULL);
     return 0;
 }
 
@@ -164,7 +164,7 @@ static int end(void **state)
     if (listener >= 0)
         close(listener);
     peer = listener = -1;
-    patience_done(&patience);
+    test_loop_done(&test_loop);
     buffer_done(&told.replies);
     return 0;
 }
@@ -181,11 +181,11 @@ static void test_reset_is_noticed_as_soon_as_an_end_is(void **state)
     for (int by_reset = 0; by_reset < 2; by_reset++) {
         open_and_greet();
         redis_session_settle(session, 0);
-        begun_ms = uv_now(&patience.loop);
+        begun_ms = uv_now(&test_loop.uv);
         told.lost = 0;
         hang_up(by_reset);
-        RUN_UNTIL(&patience, told.lost == 1);
-        assert_in_range(uv_now(&patience.loop) - begun_ms, 0, 1000);
+        RUN_UNTIL(&test_loop, told.lost == 1);
+        assert_in_range(uv_now(&test_loop.uv) - begun_ms, 0, 1000);
         assert_string_equal(told.reason,
                             by_reset ? "Connection reset by peer" : "Redis closed the connection");
     }
@@ -200,7 +200,7 @@ static void test_reset_between_what_is_sent_is_noticed(void **state)
     hang_up(true);
     for (int i = 0; i < 3; i++)
         redis_session_send_words(session, (const char *[]){"PING", NULL});
-    RUN_UNTIL(&patience, told.lost == 1);
+    RUN_UNTIL(&test_loop, told.lost == 1);
 }
 
 static void test_greeting_says_all_in_one_go_and_waits_for_all(void **state)
@@ -212,15 +212,15 @@ static void test_greeting_says_all_in_one_go_and_waits_for_all(void **state)
     strcpy(address.login.password, "secret");
     make_session(TIMEOUT_MS, TIMEOUT_MS);
     redis_session_open(session);
-    RUN_UNTIL(&patience, has_come());
+    RUN_UNTIL(&test_loop, has_come());
     expect_heard(
         "*3\r\n$4\r\nAUTH\r\n$3\r\nada\r\n$6\r\nsecret\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n" NAME);
     say("+OK\r\n+OK\r\n");
     for (int turn = 0; turn < 3; turn++)
-        uv_run(&patience.loop, UV_RUN_NOWAIT);
+        uv_run(&test_loop.uv, UV_RUN_NOWAIT);
     assert_false(redis_session_is_ready(session));
     say("-NOPERM no names\r\n+early\r\n"); /* a user that may not set a name works without one */
-    RUN_UNTIL(&patience, told.replies.size > 0);
+    RUN_UNTIL(&test_loop, told.replies.size > 0);
     assert_int_equal(told.ready, 1);
     assert_string_equal(buffer_str(&told.replies), "early ");
 }
@@ -231,9 +231,9 @@ static void expect_refusal(const char *answer, const char *reason)
     address.db = 3;
     make_session(TIMEOUT_MS, TIMEOUT_MS);
     redis_session_open(session);
-    RUN_UNTIL(&patience, has_come());
+    RUN_UNTIL(&test_loop, has_come());
     say(answer);
-    RUN_UNTIL(&patience, told.lost == 1);
+    RUN_UNTIL(&test_loop, told.lost == 1);
     assert_int_equal(told.ready, 0);
     assert_non_null(strstr(told.reason, reason));
 }
@@ -256,7 +256,7 @@ static void test_server_that_is_silent_is_left_in_time(void **state)
     start_listening();
     make_session(TIMEOUT_MS, 50);
     redis_session_open(session);
-    RUN_UNTIL(&patience, told.lost == 1);
+    RUN_UNTIL(&test_loop, told.lost == 1);
     assert_string_equal(told.reason, "Redis does not answer");
 }
 
@@ -267,7 +267,7 @@ static void test_session_that_is_not_settled_is_left_in_time(void **state)
     start_listening();
     make_session(TIMEOUT_MS, 300);
     open_and_greet();
-    RUN_UNTIL(&patience, told.lost == 1);
+    RUN_UNTIL(&test_loop, told.lost == 1);
     assert_string_equal(told.reason, "Redis does not answer");
 }
 
@@ -279,7 +279,7 @@ static void test_name_that_is_none_is_told_later(void **state)
     make_session(TIMEOUT_MS, TIMEOUT_MS);
     redis_session_open(session);
     assert_int_equal(told.lost, 0);
-    RUN_UNTIL(&patience, told.lost == 1);
+    RUN_UNTIL(&test_loop, told.lost == 1);
     assert_string_not_equal(told.reason, "");
 }
 
@@ -307,13 +307,13 @@ static void test_it_can_be_opened_again_by_who_lost_it(void **state)
     make_session(TIMEOUT_MS, TIMEOUT_MS);
     open_and_greet();
     say("nonsense\r\n");
-    RUN_UNTIL(&patience, told.lost == 1);
+    RUN_UNTIL(&test_loop, told.lost == 1);
     told.reopens = false;
     close(peer);
     peer = -1;
-    RUN_UNTIL(&patience, has_come());
+    RUN_UNTIL(&test_loop, has_come());
     say("+OK\r\n");
-    RUN_UNTIL(&patience, told.ready == 2);
+    RUN_UNTIL(&test_loop, told.ready == 2);
 }
 
 static void test_it_can_be_freed_by_who_is_answered(void **state)
@@ -324,7 +324,7 @@ static void test_it_can_be_freed_by_who_is_answered(void **state)
     make_session(TIMEOUT_MS, TIMEOUT_MS);
     open_and_greet();
     say("+first\r\n+second\r\n");
-    RUN_UNTIL(&patience, told.replies.size > 0);
+    RUN_UNTIL(&test_loop, told.replies.size > 0);
     assert_string_equal(buffer_str(&told.replies), "first ");
 }
 
@@ -350,7 +350,7 @@ static void test_what_is_unsent_is_bounded(void **state)
     assert_int_equal(r, -ENOMEM);
     size = sent * (sizeof(prefix) - 1 + 100000 + 2);
     heard = malloc(size);
-    RUN_UNTIL(&patience, hear(heard, size, &at));
+    RUN_UNTIL(&test_loop, hear(heard, size, &at));
     for (size_t i = 0; i < sent; i++)
         assert_memory_equal(heard + i * (size / sent), prefix, sizeof(prefix) - 1);
     assert_int_equal(redis_session_send_words(session, (const char *[]){"PING", NULL}), 0);
@@ -368,14 +368,14 @@ static void test_pings_keep_a_quiet_session_and_end_a_silent_one(void **state)
     start_listening();
     make_session(TIMEOUT_MS, TIMEOUT_MS);
     open_and_greet();
-    begun_ms = uv_now(&patience.loop);
+    begun_ms = uv_now(&test_loop.uv);
     redis_session_settle(session, 100);
     for (int i = 0; i < 4; i++) {
         expect_heard("*1\r\n$4\r\nPING\r\n");
         say("*2\r\n$4\r\npong\r\n$0\r\n\r\n");
     }
-    assert_true(uv_now(&patience.loop) - begun_ms >= 400);
-    RUN_UNTIL(&patience, told.lost == 1);
+    assert_true(uv_now(&test_loop.uv) - begun_ms >= 400);
+    RUN_UNTIL(&test_loop, told.lost == 1);
     assert_string_equal(told.reason, "Redis is silent");
     assert_int_equal(told.replies.size, 0);
 }
@@ -393,7 +393,7 @@ static void test_memory_may_run_out_anywhere(void **state)
         mem_fail_after(n);
         redis_session_open(session);
         while (told.ready == ready && told.lost == lost) {
-            uv_run(&patience.loop, UV_RUN_NOWAIT);
+            uv_run(&test_loop.uv, UV_RUN_NOWAIT);
             if (peer < 0 && has_come())
                 say("+OK\r\n");
         }

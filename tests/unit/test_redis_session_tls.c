@@ -10,14 +10,14 @@
 
 #include "gateway/redis/redis_session.h"
 #include "tests/support/cmocka_all.h"
-#include "tests/support/patience.h"
+#include "tests/support/test_loop.h"
 #include "tests/support/peer.h"
 #include "tests/support/tls_redis.h"
 
 enum { LONG_MS = 60000, SHORT_MS = 200, UNSENT_MAX_BYTES = 64 * 1024 * 1024 };
 
 static struct tls_redis redis;
-static struct patience patience;
+static struct test_loop test_loop;
 static struct redis_session *session;
 static struct sl_redis_address address;
 
@@ -48,7 +48,7 @@ static int begin(void **state)
     address = (struct sl_redis_address){.endpoint.host = "localhost", .is_tls = true};
     address.endpoint.port = (uint16_t)atoi(redis.port);
     snprintf(address.tls.ca, sizeof(address.tls.ca), "%s", tls_redis_file(&redis, "ca.pem"));
-    patience_init(&patience, NULL);
+    test_loop_init(&test_loop, NULL);
     return 0;
 }
 
@@ -57,7 +57,7 @@ static int end(void **state)
     (void)state;
     redis_session_free(session);
     session = NULL;
-    patience_done(&patience);
+    test_loop_done(&test_loop);
     return 0;
 }
 
@@ -96,7 +96,7 @@ static void open_session(uint32_t connect_ms)
 
     session = redis_session_new(
         &(struct redis_session_settings){
-            .loop = &patience.loop,
+            .loop = &test_loop.uv,
             .address = &address,
             .name = "test",
             .connect_ms = connect_ms,
@@ -111,7 +111,7 @@ static void open_session(uint32_t connect_ms)
 static void expect_lost(uint32_t connect_ms, const char *reason)
 {
     open_session(connect_ms);
-    RUN_UNTIL(&patience, told.lost == 1);
+    RUN_UNTIL(&test_loop, told.lost == 1);
     assert_int_equal(told.ready, 0);
     if (!strstr(told.reason, reason))
         fail_msg("said '%s', not '%s'", told.reason, reason);
@@ -128,14 +128,14 @@ static void test_much_goes_out_and_comes_back_whole(void **state)
 
     (void)state;
     open_session(LONG_MS);
-    RUN_UNTIL(&patience, told.ready == 1);
+    RUN_UNTIL(&test_loop, told.ready == 1);
     redis_session_settle(session, 0);
     for (int i = 0; i < COUNT; i++) {
         call.argvlen[1] = (size_t)(SIZE - i * 1000);
         memset(value, i, SIZE);
         assert_int_equal(redis_session_send_call(session, &call), 0);
     }
-    RUN_UNTIL(&patience, told.replies == COUNT || told.lost > 0);
+    RUN_UNTIL(&test_loop, told.replies == COUNT || told.lost > 0);
     assert_int_equal(told.lost, 0);
     assert_int_equal(told.bytes, COUNT * SIZE - 1000 * COUNT * (COUNT - 1) / 2);
     free(value);
@@ -146,14 +146,14 @@ static void test_it_is_opened_again_and_again(void **state)
     (void)state;
     open_session(LONG_MS);
     for (unsigned i = 1; i <= 3; i++) {
-        RUN_UNTIL(&patience, told.ready == i);
+        RUN_UNTIL(&test_loop, told.ready == i);
         redis_session_close(session);
         redis_session_open(session);
     }
-    RUN_UNTIL(&patience, told.ready == 4);
+    RUN_UNTIL(&test_loop, told.ready == 4);
     redis_session_settle(session, 0);
     redis_server_restart(&redis.server);
-    RUN_UNTIL(&patience, told.lost == 1);
+    RUN_UNTIL(&test_loop, told.lost == 1);
     assert_string_equal(told.reason, "Redis closed the connection");
 }
 
@@ -231,11 +231,11 @@ static void test_peer_that_hangs_up_or_talks_otherwise_is_left(void **state)
         told.lost = 0;
         open_session(LONG_MS);
         peer = -1;
-        RUN_UNTIL(&patience, (peer = accept(listener, NULL, NULL)) >= 0);
+        RUN_UNTIL(&test_loop, (peer = accept(listener, NULL, NULL)) >= 0);
         if (plays[i].says)
             assert_int_equal(send(peer, plays[i].says, sizes[i], MSG_NOSIGNAL), sizes[i]);
         shutdown(peer, SHUT_WR);
-        RUN_UNTIL(&patience, told.lost == 1);
+        RUN_UNTIL(&test_loop, told.lost == 1);
         if (!strstr(told.reason, plays[i].reason))
             fail_msg("said '%s', not '%s'", told.reason, plays[i].reason);
         close(peer);

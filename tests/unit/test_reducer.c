@@ -14,7 +14,7 @@
 #include "tests/support/cmocka_all.h"
 #include "tests/support/events.h"
 #include "tests/support/fake_client.h"
-#include "tests/support/patience.h"
+#include "tests/support/test_loop.h"
 
 static struct reducer reducer;
 
@@ -236,7 +236,7 @@ static void test_without_memory_there_is_no_reduction(void **state)
 
 /* --- lanes ------------------------------------------------------------------------------------ */
 
-static struct patience patience;
+static struct test_loop test_loop;
 static struct metrics_board *board;
 static struct metrics *metrics;
 static struct deliver *deliver;
@@ -252,10 +252,10 @@ static int begin(void **state)
     struct deliver_settings settings;
 
     (void)state;
-    patience_init(&patience, NULL);
+    test_loop_init(&test_loop, NULL);
     board = metrics_board_new(1);
     metrics = metrics_slot(board, 0);
-    settings = (struct deliver_settings){.loop = &patience.loop,
+    settings = (struct deliver_settings){.loop = &test_loop.uv,
                                          .metrics = metrics,
                                          .max_owed_bytes = 1 << 20,
                                          .max_event_bytes = 1 << 30,
@@ -279,7 +279,7 @@ static int end(void **state)
     }
     deliver_turn_end(deliver);
     deliver_free(deliver);
-    patience_done(&patience);
+    test_loop_done(&test_loop);
     metrics_board_free(board);
     return 0;
 }
@@ -373,7 +373,7 @@ static void test_who_catches_up_gets_the_same_members(void **state)
     post(8, "milk");
     subscribe(&a, "text");
     assert_int_equal(deliver_resume(deliver, &a.client, CURSOR(1)), 0);
-    RUN_UNTIL(&patience, a.client.sent_events == 2);
+    RUN_UNTIL(&test_loop, a.client.sent_events == 2);
     assert_int_equal(a.received.size, c.received.size);
     assert_memory_equal(a.received.data, c.received.data, a.received.size);
     assert_int_equal(metric_get(metrics, METRIC_REDUCTIONS), 2);

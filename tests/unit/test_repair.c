@@ -14,12 +14,12 @@
 #include "src/model/id.h"
 #include "src/model/keys.h"
 #include "tests/support/cmocka_all.h"
-#include "tests/support/patience.h"
+#include "tests/support/test_loop.h"
 #include "tests/support/redis_server.h"
 
 enum { SHARDS = 2 };
 
-static struct patience patience;
+static struct test_loop test_loop;
 static struct metrics_board *board;
 static struct metrics *metrics;
 static struct redis_server server;
@@ -110,7 +110,7 @@ static void complain(void)
              told.last[1]);
 }
 
-#define run_until(condition) RUN_UNTIL(&patience, condition)
+#define run_until(condition) RUN_UNTIL(&test_loop, condition)
 #define run(...)             redis_server_run(producer, __VA_ARGS__)
 
 static bool all_has_come(void)
@@ -138,15 +138,15 @@ static void start_intake_with(uint32_t check_ms, size_t max_held_bytes)
     const struct repair_callbacks repaired = {{on_event, on_gap}, on_turn_end};
     bool has_looked = false;
     struct sl_redis_address address;
-    struct subscriber_settings subscriber_settings = {.loop = &patience.loop,
+    struct subscriber_settings subscriber_settings = {.loop = &test_loop.uv,
                                                       .address = &address,
                                                       .metrics = metrics,
                                                       .ping_ms = 5000,
                                                       .timeout_ms = 5000};
-    struct repair_settings settings = {&patience.loop, NULL, metrics, max_held_bytes, check_ms};
+    struct repair_settings settings = {&test_loop.uv, NULL, metrics, max_held_bytes, check_ms};
 
     assert_int_equal(sl_redis_address_parse(sl_slice_str(server.url), &address, NULL), 0);
-    commands = redis_commands_new(&patience.loop, &address, "test", 1000);
+    commands = redis_commands_new(&test_loop.uv, &address, "test", 1000);
     log_reader = settings.log = log_reader_new(commands);
     repair = repair_new(&settings, &repaired, NULL);
     subscriber = subscriber_new(&subscriber_settings, &heard, NULL);
@@ -186,7 +186,7 @@ static int start_redis(void **state)
     run("HSET sluice:{0}:meta schema 1 database 0123456789abcdef0123456789abcdef shards %d "
         "log_count 1000000 log_age_ms 86400000",
         SHARDS);
-    patience_init(&patience, complain);
+    test_loop_init(&test_loop, complain);
     board = metrics_board_new(1);
     metrics = metrics_slot(board, 0);
     return 0;
@@ -197,7 +197,7 @@ static int stop_redis(void **state)
     (void)state;
     if (repair)
         stop_intake();
-    patience_done(&patience);
+    test_loop_done(&test_loop);
     assert_int_equal(metric_get(metrics, METRIC_HELD_BYTES), 0);
     metrics_board_free(board);
     redisFree(producer);
@@ -487,9 +487,9 @@ static void test_it_can_be_freed_at_any_time(void **state)
         produce(0, 500, false);
         produce(0, 1, true);
         for (int turn = 0; turn < turns; turn++)
-            uv_run(&patience.loop, UV_RUN_ONCE);
+            uv_run(&test_loop.uv, UV_RUN_ONCE);
         stop_intake();
-        while (uv_run(&patience.loop, UV_RUN_NOWAIT))
+        while (uv_run(&test_loop.uv, UV_RUN_NOWAIT))
             continue;
     }
 }
@@ -506,10 +506,10 @@ static void test_out_of_memory_delays_events_at_most(void **state)
         produce(0, 2, true);
         mem_fail_after(n);
         while (!mem_failed() && !all_has_come())
-            uv_run(&patience.loop, UV_RUN_ONCE);
+            uv_run(&test_loop.uv, UV_RUN_ONCE);
         has_failed = mem_failed();
         for (int turn = 0; has_failed && turn < 2; turn++)
-            uv_run(&patience.loop, UV_RUN_NOWAIT);
+            uv_run(&test_loop.uv, UV_RUN_NOWAIT);
         mem_fail_never();
         run_until(all_has_come());
     }

@@ -10,10 +10,10 @@
 #include "gateway/redis/redis_commands.h"
 #include "src/model/id.h"
 #include "tests/support/cmocka_all.h"
-#include "tests/support/patience.h"
+#include "tests/support/test_loop.h"
 #include "tests/support/redis_server.h"
 
-static struct patience patience;
+static struct test_loop test_loop;
 static struct metrics_board *board;
 static struct metrics *metrics;
 static struct redis_server server;
@@ -90,7 +90,7 @@ static void complain(void)
     fail_msg("waited too long: %u rounds, %u messages", told.rounds, told.messages);
 }
 
-#define run_until(condition) RUN_UNTIL(&patience, condition)
+#define run_until(condition) RUN_UNTIL(&test_loop, condition)
 #define run(...)             redis_server_run(producer, __VA_ARGS__)
 
 static void start(uint32_t ping_ms)
@@ -103,14 +103,14 @@ static void start(uint32_t ping_ms)
                                                       .lost = on_lost};
     static const struct round_callbacks callbacks = {.ids_ms = on_redis_time, .over = on_over};
     struct sl_redis_address address;
-    struct subscriber_settings settings = {.loop = &patience.loop,
+    struct subscriber_settings settings = {.loop = &test_loop.uv,
                                            .address = &address,
                                            .metrics = metrics,
                                            .ping_ms = ping_ms,
                                            .timeout_ms = 5000};
 
     assert_int_equal(sl_redis_address_parse(sl_slice_str(server.url), &address, NULL), 0);
-    commands = settings.commands = redis_commands_new(&patience.loop, &address, "test", 5000);
+    commands = settings.commands = redis_commands_new(&test_loop.uv, &address, "test", 5000);
     subscriber = subscriber_new(&settings, &heard, NULL);
     round_of_questions = round_new(&settings, subscriber, &callbacks, NULL);
     assert_true(commands && round_of_questions && subscriber);
@@ -124,7 +124,7 @@ static int begin(void **state)
     redis_server_init(&server, false);
     producer = redis_server_connect(&server);
     run("HSET sluice:{0}:meta schema 1 database 0123456789abcdef0123456789abcdef shards 1");
-    patience_init(&patience, complain);
+    test_loop_init(&test_loop, complain);
     board = metrics_board_new(1);
     metrics = metrics_slot(board, 0);
     return 0;
@@ -137,7 +137,7 @@ static int end(void **state)
     subscriber_free(subscriber);
     redis_commands_free(commands);
     round_free(round_of_questions);
-    patience_done(&patience);
+    test_loop_done(&test_loop);
     metrics_board_free(board);
     redisFree(producer);
     redis_server_done(&server);
@@ -223,7 +223,7 @@ static void test_a_round_ends_with_its_connection(void **state)
     for (unsigned i = 1; i <= 20; i++) {
         round_want(round_of_questions, 0);
         for (unsigned turn = 0; turn < i % 4; turn++)
-            uv_run(&patience.loop, UV_RUN_NOWAIT);
+            uv_run(&test_loop.uv, UV_RUN_NOWAIT);
         run("CLIENT KILL TYPE pubsub");
         run_until(told.lost == i);
         told.rounds = 0;

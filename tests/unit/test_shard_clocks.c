@@ -9,7 +9,7 @@
 #include "src/call/call_build.h"
 #include "src/model/id.h"
 #include "tests/support/core_group.h"
-#include "tests/support/patience.h"
+#include "tests/support/test_loop.h"
 
 enum {
     SHARDS = 8,
@@ -20,7 +20,7 @@ enum {
     HOUR_MS = 3600000
 };
 
-static struct patience patience;
+static struct test_loop test_loop;
 static struct metrics_board *board;
 static uint64_t now_ms; /* Redis's time when the test began */
 
@@ -88,7 +88,7 @@ static void settle(void)
         assert_int_equal(redis_commands_run_take(gateways[i % GATEWAYS].commands, &call, on_answer,
                                                  &is_answered),
                          0);
-        RUN_UNTIL(&patience, is_answered);
+        RUN_UNTIL(&test_loop, is_answered);
     }
 }
 
@@ -101,10 +101,10 @@ static void wait_ms(uint64_t ms)
 {
     uv_timer_t timer;
 
-    uv_timer_init(&patience.loop, &timer);
+    uv_timer_init(&test_loop.uv, &timer);
     uv_timer_start(&timer, on_time, ms, 0);
-    RUN_UNTIL(&patience, uv_is_closing((uv_handle_t *)&timer));
-    uv_run(&patience.loop, UV_RUN_NOWAIT);
+    RUN_UNTIL(&test_loop, uv_is_closing((uv_handle_t *)&timer));
+    uv_run(&test_loop.uv, UV_RUN_NOWAIT);
 }
 
 static void complain(void)
@@ -118,15 +118,15 @@ static int start(void **state)
     struct sl_redis_address address;
 
     core_group_fresh(state);
-    patience_init(&patience, complain);
+    test_loop_init(&test_loop, complain);
     board = metrics_board_new(GATEWAYS);
     assert_int_equal(sl_redis_address_parse(sl_slice_str(core.url), &address, NULL), 0);
     for (unsigned i = 0; i < GATEWAYS; i++) {
         struct gateway *gateway = &gateways[i];
 
         gateway->metrics = metrics_slot(board, i);
-        gateway->commands = redis_commands_new(&patience.loop, &address, "test", TIMEOUT_MS);
-        gateway->clocks = shard_clocks_new(&patience.loop, gateway->commands, gateway->metrics);
+        gateway->commands = redis_commands_new(&test_loop.uv, &address, "test", TIMEOUT_MS);
+        gateway->clocks = shard_clocks_new(&test_loop.uv, gateway->commands, gateway->metrics);
         shard_clocks_begin(gateway->clocks, &core.meta);
     }
     now_ms = redis_ms();
@@ -143,7 +143,7 @@ static int stop(void **state)
         redis_commands_free(gateways[i].commands);
         shard_clocks_free(gateways[i].clocks);
     }
-    patience_done(&patience);
+    test_loop_done(&test_loop);
     metrics_board_free(board);
     return 0;
 }
@@ -161,7 +161,7 @@ static void test_a_step_back_raises_all_shards_alike(void **state)
 
     (void)state;
     take_time(0, high);
-    RUN_UNTIL(&patience, count(METRIC_CLOCK_RAISES) == SHARDS);
+    RUN_UNTIL(&test_loop, count(METRIC_CLOCK_RAISES) == SHARDS);
     settle();
     assert_int_equal(count(METRIC_CLOCK_RAISES), SHARDS);
     assert_one_clock();
@@ -184,7 +184,7 @@ static void test_gateways_that_see_it_at_once_write_once(void **state)
     (void)state;
     take_time(0, high);
     take_time(1, high + 50 * SL_ID_PER_MS); /* it had minted a little more */
-    RUN_UNTIL(&patience, count(METRIC_CLOCK_RAISES) == SHARDS);
+    RUN_UNTIL(&test_loop, count(METRIC_CLOCK_RAISES) == SHARDS);
     settle();
     assert_int_equal(count(METRIC_CLOCK_RAISES), SHARDS);
     assert_one_clock();
@@ -212,7 +212,7 @@ static void test_one_shard_that_is_raised_takes_the_others_along(void **state)
     (void)state;
     shard_clocks_behind(gateways[0].clocks, 3, 1);
     shard_clocks_late(gateways[0].clocks, 3, sl_id_first_at(now_ms + STEP_MS));
-    RUN_UNTIL(&patience, count(METRIC_CLOCK_RAISES) == SHARDS);
+    RUN_UNTIL(&test_loop, count(METRIC_CLOCK_RAISES) == SHARDS);
     settle();
     assert_int_equal(count(METRIC_CLOCK_RAISES), SHARDS);
     assert_int_equal(count(METRIC_LATE_MARKS), 0);
@@ -231,7 +231,7 @@ static void test_what_came_late_is_marked_once(void **state)
         shard_clocks_behind(gateways[i].clocks, shard, low);
         shard_clocks_late(gateways[i].clocks, shard, high);
     }
-    RUN_UNTIL(&patience, count(METRIC_CLOCK_RAISES) == SHARDS);
+    RUN_UNTIL(&test_loop, count(METRIC_CLOCK_RAISES) == SHARDS);
     for (unsigned i = 0; i < GATEWAYS; i++) {
         shard_clocks_behind(gateways[i].clocks, shard,
                             low + 1); /* some events have passed meanwhile */
@@ -253,7 +253,7 @@ static void test_a_shard_that_was_waited_for_in_vain_is_marked_when_it_is_back(v
     settle();
     assert_int_equal(count(METRIC_LATE_MARKS), 0);
     shard_clocks_whole(gateways[0].clocks, shard, high);
-    RUN_UNTIL(&patience, count(METRIC_LATE_MARKS) == 1);
+    RUN_UNTIL(&test_loop, count(METRIC_LATE_MARKS) == 1);
     shard_clocks_whole(gateways[0].clocks, shard, high); /* it is not behind */
     settle();
     assert_int_equal(count(METRIC_LATE_MARKS), 1);
@@ -268,7 +268,7 @@ static void test_it_is_asked_until_redis_does_it(void **state)
     wait_ms(3 * TIMEOUT_MS);
     assert_int_equal(count(METRIC_CLOCK_RAISES), 0);
     freeReplyObject(core_command(&core, "CONFIG SET min-replicas-to-write 0"));
-    RUN_UNTIL(&patience, count(METRIC_CLOCK_RAISES) == SHARDS);
+    RUN_UNTIL(&test_loop, count(METRIC_CLOCK_RAISES) == SHARDS);
     assert_one_clock();
 }
 
@@ -281,7 +281,7 @@ static void test_more_than_an_hour_is_given_up(void **state)
     assert_int_equal(count(METRIC_CLOCK_RAISES), 0);
     shard_clocks_late(gateways[0].clocks, 0,
                       sl_id_first_at(now_ms + STEP_MS)); /* the next one is not */
-    RUN_UNTIL(&patience, count(METRIC_CLOCK_RAISES) == SHARDS);
+    RUN_UNTIL(&test_loop, count(METRIC_CLOCK_RAISES) == SHARDS);
 }
 
 int main(void)

@@ -7,12 +7,12 @@
 #include "src/call/reply.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/fake_node.h"
-#include "tests/support/patience.h"
+#include "tests/support/test_loop.h"
 
 enum { SHARDS = 6 };
 
 static struct fake_node nodes[2];
-static struct patience patience;
+static struct test_loop test_loop;
 static struct redis_commands *commands;
 static struct shard_watch *watch;
 static struct told {
@@ -60,12 +60,12 @@ static int begin(void **state)
     }
     for (uint32_t shard = 0; shard < SHARDS; shard++)
         map.masters[shard] = nodes[shard % 2].endpoint;
-    patience_init(&patience, NULL);
+    test_loop_init(&test_loop, NULL);
     address.seeds[0] = nodes[0].endpoint;
-    commands = redis_commands_new(&patience.loop, &address, "test", 200);
+    commands = redis_commands_new(&test_loop.uv, &address, "test", 200);
     assert_non_null(commands);
     redis_commands_set_map(commands, &map);
-    watch = shard_watch_new(&patience.loop, commands, &question, sizeof(struct told));
+    watch = shard_watch_new(&test_loop.uv, commands, &question, sizeof(struct told));
     assert_non_null(watch);
     told = shard_watch_context(watch);
     return 0;
@@ -76,7 +76,7 @@ static int end(void **state)
     (void)state;
     redis_commands_free(commands);
     shard_watch_free(watch);
-    patience_done(&patience);
+    test_loop_done(&test_loop);
     for (size_t i = 0; i < 2; i++)
         fake_node_stop(&nodes[i]);
     return 0;
@@ -88,7 +88,7 @@ static void test_a_round_asks_each_shard_once(void **state)
     fake_node_answers(&nodes[0], "ECHO", "+OK\r\n");
     fake_node_answers(&nodes[1], "ECHO", "+OK\r\n");
     shard_watch_begin(watch, SHARDS);
-    RUN_UNTIL(&patience, told->ends == 3);
+    RUN_UNTIL(&test_loop, told->ends == 3);
     assert_int_equal(told->rounds, 3);
     for (uint32_t shard = 0; shard < SHARDS; shard++)
         assert_int_equal(told->asked[shard], 3);
@@ -99,7 +99,7 @@ static void test_a_node_that_is_away_hides_its_own_shards_only(void **state)
     (void)state;
     fake_node_answers(&nodes[1], "ECHO", "+OK\r\n");
     shard_watch_begin(watch, SHARDS);
-    RUN_UNTIL(&patience, told->asked[1] >= 2 && told->asked[3] >= 2 && told->asked[5] >= 2);
+    RUN_UNTIL(&test_loop, told->asked[1] >= 2 && told->asked[3] >= 2 && told->asked[5] >= 2);
     assert_true(told->asked[0] + told->asked[2] + told->asked[4] + told->ends == 0);
 }
 
@@ -109,7 +109,7 @@ static void test_an_answer_that_is_none_ends_the_round_of_its_node(void **state)
     fake_node_answers(&nodes[0], "ECHO", "-ERR no\r\n");
     fake_node_answers(&nodes[1], "ECHO", "+OK\r\n");
     shard_watch_begin(watch, SHARDS);
-    RUN_UNTIL(&patience, told->rounds == 3);
+    RUN_UNTIL(&test_loop, told->rounds == 3);
     assert_int_equal(told->asked[0], 2);
     assert_int_equal(told->asked[1], 2);
     assert_int_equal(told->asked[5], 2);

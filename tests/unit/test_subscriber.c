@@ -15,12 +15,12 @@
 #include "gateway/metrics/metrics.h"
 #include "src/model/id.h"
 #include "tests/support/cmocka_all.h"
-#include "tests/support/patience.h"
+#include "tests/support/test_loop.h"
 #include "tests/support/redis_server.h"
 
 enum { TIMEOUT_MS = 20000 }; /* for a working Redis on a slow machine */
 
-static struct patience patience;
+static struct test_loop test_loop;
 static struct metrics_board *board;
 static struct metrics *metrics;
 static struct redis_server server;
@@ -110,13 +110,13 @@ static void complain(void)
     fail_msg("waited too long; messages: %.*s", SL_SLICE_ARG(buffer_slice(&told.messages)));
 }
 
-#define run_until(condition) RUN_UNTIL(&patience, condition)
+#define run_until(condition) RUN_UNTIL(&test_loop, condition)
 #define run(...)             redis_server_run(publisher, __VA_ARGS__)
 
 static int open_loop(void **state)
 {
     (void)state;
-    patience_init(&patience, complain);
+    test_loop_init(&test_loop, complain);
     board = metrics_board_new(1);
     metrics = metrics_slot(board, 0);
     return 0;
@@ -126,7 +126,7 @@ static int close_loop(void **state)
 {
     (void)state;
     subscriber_free(told.subscriber);
-    patience_done(&patience);
+    test_loop_done(&test_loop);
     metrics_board_free(board);
     buffer_done(&told.messages);
     buffer_done(&told.log_ends);
@@ -157,7 +157,7 @@ static void subscribe_to(const char *url, uint32_t ping_ms, uint32_t timeout_ms)
     struct sl_redis_address address;
     struct failure failure;
     struct subscriber_settings settings = {
-        .loop = &patience.loop,
+        .loop = &test_loop.uv,
         .address = &address,
         .metrics = metrics,
         .ping_ms = ping_ms,
@@ -290,11 +290,11 @@ static void publish_many(size_t count)
 static uint64_t heard_after_ms(void)
 {
     size_t count = told.message_count;
-    uint64_t began_ms = uv_now(&patience.loop);
+    uint64_t began_ms = uv_now(&test_loop.uv);
 
     publish_many(1);
     run_until(told.message_count == count + 1);
-    return uv_now(&patience.loop) - began_ms;
+    return uv_now(&test_loop.uv) - began_ms;
 }
 
 static void test_who_is_busy_rests(void **state)
@@ -353,7 +353,7 @@ static void test_log_of_another_type_is_read_again(void **state)
     run("SET sluice:{0}:log x");
     subscribe_to(server.url, TIMEOUT_MS, TIMEOUT_MS);
     for (int turn = 0; turn < 20; turn++)
-        uv_run(&patience.loop, UV_RUN_ONCE);
+        uv_run(&test_loop.uv, UV_RUN_ONCE);
     assert_int_equal(told.subscribed_count, 0);
     run("DEL sluice:{0}:log");
     run_until(told.subscribed_count == 1);
@@ -409,7 +409,7 @@ static void test_redis_that_is_down_at_first_is_waited_for(void **state)
     redis_server_kill(&server);
     subscribe_to(server.url, TIMEOUT_MS, TIMEOUT_MS);
     for (int turn = 0; turn < 3; turn++) /* the first attempts fail */
-        uv_run(&patience.loop, UV_RUN_ONCE);
+        uv_run(&test_loop.uv, UV_RUN_ONCE);
     redis_server_restart(&server);
     run_until(told.subscribed_count == 1);
     assert_int_equal(told.lost_count, 0);
@@ -440,7 +440,7 @@ static void test_quiet_redis_answers_pings_and_stays(void **state)
 
     (void)state;
     subscribe_to(server.url, 200, TIMEOUT_MS);
-    uv_timer_init(&patience.loop, &timer);
+    uv_timer_init(&test_loop.uv, &timer);
     for (int tries = 0; tries == 0 || told.lost_count > lost; tries++) {
         bool is_over = false;
 
@@ -530,7 +530,7 @@ static void test_wrong_password_is_tried_again_until_it_is_right(void **state)
     dup2(log_pipe[1], STDERR_FILENO);
     subscribe_by_tcp("listener:wrong");
     for (int turn = 0; turn < 12; turn++) /* a few attempts, but one log line */
-        uv_run(&patience.loop, UV_RUN_ONCE);
+        uv_run(&test_loop.uv, UV_RUN_ONCE);
     dup2(stderr_copy, STDERR_FILENO);
     close(stderr_copy);
     close(log_pipe[1]);
@@ -568,7 +568,7 @@ static void test_tcp_by_name(void **state)
     snprintf(url, sizeof(url), "redis://localhost:%d", port);
     subscribe_to(url, TIMEOUT_MS, TIMEOUT_MS);
     for (int turn = 0; turn < 6; turn++) /* refused at first, on each of the name's addresses */
-        uv_run(&patience.loop, UV_RUN_ONCE);
+        uv_run(&test_loop.uv, UV_RUN_ONCE);
     run("CONFIG SET port %d", port);
     run_until(told.subscribed_count == 1);
     publish("{\"a\":1}");
@@ -580,7 +580,7 @@ static void test_unknown_host_is_survived(void **state)
     (void)state;
     subscribe_to("redis://no-such-host.invalid:1", TIMEOUT_MS, TIMEOUT_MS);
     for (int turn = 0; turn < 4; turn++)
-        uv_run(&patience.loop, UV_RUN_ONCE);
+        uv_run(&test_loop.uv, UV_RUN_ONCE);
     assert_int_equal(told.subscribed_count, 0);
 }
 
@@ -590,7 +590,7 @@ static void test_foreign_schema_is_refused(void **state)
     run("HSET sluice:{0}:meta schema 99 database x shards 1");
     subscribe_to(server.url, TIMEOUT_MS, TIMEOUT_MS);
     for (int turn = 0; turn < 10; turn++)
-        uv_run(&patience.loop, UV_RUN_ONCE);
+        uv_run(&test_loop.uv, UV_RUN_ONCE);
     assert_int_equal(told.subscribed_count, 0);
     run("DEL sluice:{0}:meta");
     run_until(told.subscribed_count == 1);
@@ -603,15 +603,15 @@ static void test_it_can_be_freed_at_any_time(void **state)
     for (int turns = 0; told.subscribed_count == 0; turns++) {
         subscribe_to(server.url, TIMEOUT_MS, TIMEOUT_MS);
         for (int turn = 0; turn < turns; turn++)
-            uv_run(&patience.loop, UV_RUN_ONCE);
+            uv_run(&test_loop.uv, UV_RUN_ONCE);
         subscriber_free(told.subscriber);
         told.subscriber = NULL;
-        while (uv_run(&patience.loop, UV_RUN_NOWAIT))
+        while (uv_run(&test_loop.uv, UV_RUN_NOWAIT))
             continue;
         assert_true(turns < 1000);
     }
     subscribe_to("redis://localhost:1", TIMEOUT_MS, TIMEOUT_MS);
-    uv_run(&patience.loop, UV_RUN_NOWAIT); /* the name is being looked up */
+    uv_run(&test_loop.uv, UV_RUN_NOWAIT); /* the name is being looked up */
 }
 
 static void test_it_can_be_freed_by_its_callbacks(void **state)
@@ -628,7 +628,7 @@ static void test_it_can_be_freed_by_its_callbacks(void **state)
     }
     told.free_on_message = true;
     run_until(told.message_count == 1);
-    while (uv_run(&patience.loop, UV_RUN_NOWAIT))
+    while (uv_run(&test_loop.uv, UV_RUN_NOWAIT))
         continue;
     assert_int_equal(told.message_count, 1);
 
@@ -638,7 +638,7 @@ static void test_it_can_be_freed_by_its_callbacks(void **state)
     subscribe();
     run("CLIENT KILL TYPE pubsub");
     run_until(told.lost_count == 1);
-    while (uv_run(&patience.loop, UV_RUN_NOWAIT))
+    while (uv_run(&test_loop.uv, UV_RUN_NOWAIT))
         continue;
 }
 
@@ -649,7 +649,7 @@ static void test_out_of_memory_delays_it_at_most(void **state)
     (void)state;
     for (uint64_t n = 0; has_failed; n++) {
         struct sl_redis_address address;
-        struct subscriber_settings settings = {.loop = &patience.loop,
+        struct subscriber_settings settings = {.loop = &test_loop.uv,
                                                .address = &address,
                                                .metrics = metrics,
                                                .ping_ms = 5000,
@@ -660,7 +660,7 @@ static void test_out_of_memory_delays_it_at_most(void **state)
         mem_fail_after(n);
         told.subscriber = subscriber_new(&settings, &callbacks, &told);
         while (told.subscriber && !mem_failed() && told.subscribed_count == before)
-            uv_run(&patience.loop, UV_RUN_ONCE);
+            uv_run(&test_loop.uv, UV_RUN_ONCE);
         has_failed = mem_failed();
         mem_fail_never();
         if (!told.subscriber)
@@ -668,7 +668,7 @@ static void test_out_of_memory_delays_it_at_most(void **state)
         run_until(told.subscribed_count == before + 1);
         subscriber_free(told.subscriber);
         told.subscriber = NULL;
-        while (uv_run(&patience.loop, UV_RUN_NOWAIT))
+        while (uv_run(&test_loop.uv, UV_RUN_NOWAIT))
             continue;
     }
 }
@@ -718,7 +718,7 @@ static void on_fake_connection(uv_stream_t *listener, int status)
 
     assert_int_equal(status, 0);
     fake_connections++;
-    uv_pipe_init(&patience.loop, client, 0);
+    uv_pipe_init(&test_loop.uv, client, 0);
     assert_int_equal(uv_accept(listener, (uv_stream_t *)client), 0);
     assert_int_equal(uv_write(write, (uv_stream_t *)client, &says, 1, on_fake_said), 0);
     if (fake_hangs_up)
@@ -733,7 +733,7 @@ static int open_fake(void **state)
 
     snprintf(fake_path, sizeof(fake_path), "/tmp/sluice-fake-%d.sock", (int)getpid());
     unlink(fake_path);
-    uv_pipe_init(&patience.loop, &fake, 0);
+    uv_pipe_init(&test_loop.uv, &fake, 0);
     assert_int_equal(uv_pipe_bind(&fake, fake_path), 0);
     assert_int_equal(uv_listen((uv_stream_t *)&fake, 8, on_fake_connection), 0);
     fake_says = SL_SLICE("");
@@ -853,7 +853,7 @@ static void test_endless_reply_ends_it(void **state)
     uv_close((uv_handle_t *)&fake, NULL);
     subscriber_free(told.subscriber);
     told.subscriber = NULL;
-    while (uv_run(&patience.loop, UV_RUN_NOWAIT))
+    while (uv_run(&test_loop.uv, UV_RUN_NOWAIT))
         continue;
     free(endless);
 }

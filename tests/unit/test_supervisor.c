@@ -20,7 +20,7 @@
 #include "gateway/process/worker_process.h"
 #include "tests/support/cmocka_all.h"
 
-enum { PATIENCE_MS = 20000, MAX_WORKERS = 4 };
+enum { DEADLINE_MS = 20000, MAX_WORKERS = 4 };
 
 /* The supervisor runs in a child of the test, its workers below that. They report what they do as
  * lines of text: "up 0 1234", "term 0", "hup 0". */
@@ -248,7 +248,7 @@ static const char *next_line(int fd)
     size_t size = 0;
 
     while (size < sizeof(line) - 1) {
-        if (poll(&waiting, 1, PATIENCE_MS) != 1)
+        if (poll(&waiting, 1, DEADLINE_MS) != 1)
             fail_msg("nothing more came after \"%.*s\"", (int)size, line);
         if (read(fd, line + size, 1) != 1 || line[size] == '\n')
             break;
@@ -393,7 +393,7 @@ static void test_connections_of_a_crashed_worker_wait_for_its_successor(void **s
     assert_int_equal(connect(client, (struct sockaddr *)&server, sizeof(server)), 0);
     kill(pids[0], SIGKILL);
     waiting = (struct pollfd){.fd = client, .events = POLLIN};
-    assert_int_equal(poll(&waiting, 1, PATIENCE_MS), 1);
+    assert_int_equal(poll(&waiting, 1, DEADLINE_MS), 1);
     assert_int_equal(read(client, answer, 6), 6);
     assert_string_equal(answer, "served");
     close(client);

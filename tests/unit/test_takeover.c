@@ -17,7 +17,7 @@
 #include "tests/support/cmocka_all.h"
 #include "tests/support/interruptions.h"
 
-enum { PATIENCE_MS = 20000, MOST = LISTENER_COUNT * LISTENERS_MAX };
+enum { DEADLINE_MS = 20000, MOST = LISTENER_COUNT * LISTENERS_MAX };
 
 static char folder[64];
 static struct takeover *takeover;
@@ -134,7 +134,7 @@ static bool serve_successor(const struct estate *estate, bool says_ready)
         int before = takeover_fd(takeover);
         struct pollfd waiting = {.fd = before, .events = POLLIN};
 
-        assert_int_equal(poll(&waiting, 1, PATIENCE_MS), 1);
+        assert_int_equal(poll(&waiting, 1, DEADLINE_MS), 1);
         is_taken = takeover_step(takeover, &offer);
         if (has_spoken && takeover_fd(takeover) != before)
             break; /* it has disconnected */

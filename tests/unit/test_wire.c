@@ -11,14 +11,14 @@
 #include "gateway/http/wire.h"
 #include "tests/support/certificate.h"
 #include "tests/support/cmocka_all.h"
-#include "tests/support/patience.h"
+#include "tests/support/test_loop.h"
 #include "tests/support/peer.h"
 
 enum { SMALL = 4096, MANY_TURNS = 200, RECORD = 16384 };
 
 static bool with_tls; /* most tests run with and without */
 static bool plain = false, tls = true;
-static struct patience patience;
+static struct test_loop test_loop;
 static struct wires *wires;
 static int listener;
 static struct sockaddr_in address;
@@ -93,11 +93,11 @@ static void on_other_closed(struct wire *wire)
 
 static void turn(void)
 {
-    uv_run(&patience.loop, UV_RUN_NOWAIT);
+    uv_run(&test_loop.uv, UV_RUN_NOWAIT);
     peer_turn(&peer);
 }
 
-#define TURN_UNTIL(condition) TURNS_UNTIL(&patience, turn(), condition)
+#define TURN_UNTIL(condition) TURNS_UNTIL(&test_loop, turn(), condition)
 
 static void turn_often(void)
 {
@@ -107,16 +107,16 @@ static void turn_often(void)
 
 static void run_until_empty(void)
 {
-    patience_begin(&patience); /* it is waited for, but does not count */
-    uv_unref((uv_handle_t *)&patience.timer);
-    uv_run(&patience.loop, UV_RUN_DEFAULT);
-    uv_ref((uv_handle_t *)&patience.timer);
-    patience_end(&patience);
+    test_loop_start_deadline(&test_loop); /* it is waited for, but does not count */
+    uv_unref((uv_handle_t *)&test_loop.timer);
+    uv_run(&test_loop.uv, UV_RUN_DEFAULT);
+    uv_ref((uv_handle_t *)&test_loop.timer);
+    test_loop_stop_deadline(&test_loop);
 }
 
 static struct wires_settings settings(void)
 {
-    return (struct wires_settings){.loop = &patience.loop,
+    return (struct wires_settings){.loop = &test_loop.uv,
                                    .certificate = with_tls ? "cert.pem" : NULL,
                                    .key = with_tls ? "key.pem" : NULL,
                                    .handshake_timeout_ms = 60000};
@@ -143,7 +143,7 @@ static int begin(void **state)
 {
     with_tls = *(const bool *)*state;
     certificate_write_pair(CERTIFICATE_EC, "first", "cert.pem", "key.pem");
-    patience_init(&patience, NULL);
+    test_loop_init(&test_loop, NULL);
     listener = peer_listen(&address);
     memset(&end, 0, sizeof(end));
     peer = (struct peer){.fd = -1};
@@ -161,7 +161,7 @@ static int finish(void **state)
     buffer_done(&end.heard);
     if (wires)
         destroy_wires();
-    patience_done(&patience);
+    test_loop_done(&test_loop);
     close(listener);
     unlink("cert.pem");
     unlink("key.pem");
@@ -376,7 +376,7 @@ static void send_a_lot(unsigned seed)
 {
     struct sender sender = {.random = seed, .size = 1500000};
 
-    patience_begin(&patience);
+    test_loop_start_deadline(&test_loop);
     while (peer.heard.size < sender.size) {
         peer.reads_most = 1 + draw(&sender, 9000);
         if (!end.wire.is_blocked && draw(&sender, 3) > 0)
@@ -387,7 +387,7 @@ static void send_a_lot(unsigned seed)
             hold_the_rest(&sender);
         turn();
     }
-    patience_end(&patience);
+    test_loop_stop_deadline(&test_loop);
     check(&peer.heard, sender.size);
 }
 
@@ -531,12 +531,12 @@ static void test_sending_to_a_peer_that_is_gone_fails(void **state)
     connect_any();
     wire_stop_reading(&end.wire);
     peer_reset(&peer);
-    patience_begin(&patience);
+    test_loop_start_deadline(&test_loop);
     while (r == 0 && end.closes == 0) {
         r = wire_write(&end.wire, SL_SLICE("anybody there?"));
         turn();
     }
-    patience_end(&patience);
+    test_loop_stop_deadline(&test_loop);
     assert_true(r < 0);
     assert_int_equal(end.closes, 0);
     wire_close(&end.wire);

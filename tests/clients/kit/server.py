@@ -11,7 +11,7 @@ import threading
 from carriers import EXPIRES, OF_FILTERS, Fault, OverConnection, OverFilters, OverHttp, OverWebSocket, differences, read_target
 from script import COMPLETE, error_body, head, visit
 
-PATIENCE_S = 30
+DEADLINE_S = 30
 
 
 def is_connection(asked):
@@ -29,13 +29,13 @@ class Renewals:
         with self._changed:
             self._wanted = token, refused
             self._changed.notify_all()
-            if not self._changed.wait_for(lambda: self._wanted is None, PATIENCE_S):
+            if not self._changed.wait_for(lambda: self._wanted is None, DEADLINE_S):
                 raise Fault(f"nobody has brought the token {token}")
 
     def take(self, token):
         """Returns the answer to a PUT."""
         with self._changed:
-            if not self._changed.wait_for(lambda: self._wanted is not None, PATIENCE_S):
+            if not self._changed.wait_for(lambda: self._wanted is not None, DEADLINE_S):
                 raise Fault(f"nobody has asked for the token {token}")
             (wanted, refused), self._wanted = self._wanted, None
             self._changed.notify_all()
@@ -81,7 +81,7 @@ class ScriptedServer:
 
     def _serve(self, connection):
         with connection:
-            connection.settimeout(PATIENCE_S)
+            connection.settimeout(DEADLINE_S)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             try:
                 asked = self._read_request(connection)

@@ -16,7 +16,7 @@ from websocket_situations import WEBSOCKET_SITUATIONS
 
 RUNNER = shlex.split(os.environ["SLUICE_KIT_RUNNER"])
 TRANSPORT = os.environ.get("SLUICE_KIT_TRANSPORT", "http")
-PATIENCE_S = 120
+DEADLINE_S = 120
 OWN = {"http": [], "websocket": WEBSOCKET_SITUATIONS, "connection": CONNECTION_SITUATIONS,
        "filters": FILTER_SITUATIONS}[TRANSPORT]
 PLAYED = [situation for situation in SITUATIONS if is_over(situation, TRANSPORT)] + OWN
@@ -27,7 +27,7 @@ def test_client(situation):
     servers = [ScriptedServer(visits, TRANSPORT) for visits in (situation.visits, situation.beside) if visits]
     url = servers[0].url if len(servers) == 1 else [server.url for server in servers]
     done = subprocess.run(RUNNER, input=dump(situation, url, TRANSPORT) + "\n", capture_output=True, text=True,
-                          timeout=PATIENCE_S)
+                          timeout=DEADLINE_S)
     for server in servers:
         server.close()
     assert done.returncode == 0, done.stderr

@@ -13,7 +13,7 @@ from .waiting import DeadlinePassed
 FIREHOSE = "/v1/stream/firehose"
 TRANSPORTS = ["ndjson", "delimited", "sse", "raw-websocket"]
 GRACE_MS = 1000  # what was posted this long after the revocation must not reach its clients
-PATIENCE_S = 40
+DEADLINE_S = 40
 
 
 def milliseconds(event_id):
@@ -35,7 +35,7 @@ class Victim:
 
     def stop(self):
         self._over.set()
-        self._thread.join(3 * PATIENCE_S)
+        self._thread.join(3 * DEADLINE_S)
 
     def _run(self):
         for turn in itertools.count():
@@ -52,15 +52,15 @@ class Victim:
 
     def _round(self, sub, transport):
         with self._open(sub, transport) as stream:
-            stream.until(lambda message: not message.is_control, PATIENCE_S)
+            stream.until(lambda message: not message.is_control, DEADLINE_S)
             began, when = time.monotonic(), time.time()
             status, made = ask(self.storm.gateway, "POST", "/v1/revocations", {"sub": sub}, 5, scope="admin", sub="root")
             if status != 201:
                 self.unanswered += 1
                 return
-            if self._listen(stream, made["id"], began + PATIENCE_S):
+            if self._listen(stream, made["id"], began + DEADLINE_S):
                 self.ends.append((when, time.monotonic() - began))
-        self._come_back(sub, transport, made["id"], time.monotonic() + PATIENCE_S)
+        self._come_back(sub, transport, made["id"], time.monotonic() + DEADLINE_S)
 
     def _listen(self, stream, revocation, deadline):
         """Reads until it ends; true: with the reason. Checks what it receives."""

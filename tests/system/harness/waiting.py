@@ -5,8 +5,8 @@ import select
 import threading
 import time
 
-# Room for slow machines: SLUICE_TEST_PATIENCE=5 multiplies every deadline by five.
-PATIENCE = float(os.environ.get("SLUICE_TEST_PATIENCE", "1"))
+# Room for slow machines: SLUICE_TEST_TIMEOUT_FACTOR=5 multiplies every deadline by five.
+TIMEOUT_FACTOR = float(os.environ.get("SLUICE_TEST_TIMEOUT_FACTOR", "1"))
 USUAL_S = 20.0
 
 
@@ -17,7 +17,7 @@ class DeadlinePassed(AssertionError):
 class Deadline:
     def __init__(self, seconds=None, what="the awaited event"):
         self.what = what
-        self.seconds = (USUAL_S if seconds is None else seconds) * PATIENCE
+        self.seconds = (USUAL_S if seconds is None else seconds) * TIMEOUT_FACTOR
         self.at = time.monotonic() + self.seconds
 
     def left(self):

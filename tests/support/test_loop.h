@@ -1,4 +1,5 @@
-/* tests/support/patience.h - an event loop that runs until something has happened, with a deadline.
+/* tests/support/test_loop.h - an event loop that runs until something has happened, with a
+ * deadline.
  *
  * A turn of libuv's loop (UV_RUN_ONCE) runs the timers that are due and then waits: the effect of a
  * timer, if the test was late, would be seen only when something else happens. So the loop is woken
@@ -7,29 +8,29 @@
 
 #include <uv.h>
 
-struct patience {
-    uv_loop_t loop;
+struct test_loop {
+    uv_loop_t uv;
     uv_timer_t timer;
     unsigned ticks;
     void (*complain)(
         void); /* fails the test, and prints what has arrived; NULL: nothing more to print */
 };
 
-void patience_init(struct patience *patience, void (*complain)(void));
+void test_loop_init(struct test_loop *test_loop, void (*complain)(void));
 /* Lets closing handles close; a handle that stays open fails the test. */
-void patience_done(struct patience *patience);
+void test_loop_done(struct test_loop *test_loop);
 
-void patience_begin(struct patience *patience);
-void patience_end(struct patience *patience);
+void test_loop_start_deadline(struct test_loop *test_loop);
+void test_loop_stop_deadline(struct test_loop *test_loop);
 
 /* Calls `turn` repeatedly. The test fails if that takes a minute of the loop's own time. */
-#define TURNS_UNTIL(patience, turn, condition)                                                     \
+#define TURNS_UNTIL(test_loop, turn, condition)                                                    \
     do {                                                                                           \
-        patience_begin(patience);                                                                  \
+        test_loop_start_deadline(test_loop);                                                       \
         while (!(condition))                                                                       \
             turn;                                                                                  \
-        patience_end(patience);                                                                    \
+        test_loop_stop_deadline(test_loop);                                                        \
     } while (0)
 
-#define RUN_UNTIL(patience, condition)                                                             \
-    TURNS_UNTIL(patience, uv_run(&(patience)->loop, UV_RUN_ONCE), condition)
+#define RUN_UNTIL(test_loop, condition)                                                            \
+    TURNS_UNTIL(test_loop, uv_run(&(test_loop)->uv, UV_RUN_ONCE), condition)
