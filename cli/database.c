@@ -129,8 +129,9 @@ int database_write(struct database *database, const struct cli *cli, struct sl_c
     return r == 0 ? CLI_GOOD : is_refused ? CLI_USAGE : CLI_FAILED;
 }
 
-int database_find_user(struct database *database, const struct sl_user_ref *ref,
-                       struct sl_user *ret_user, redisReply **ret_reply, struct failure *reterr)
+/* *ret_reply holds the strings of *ret_user and must be freed. */
+static int find_user(struct database *database, const struct sl_user_ref *ref,
+                     struct sl_user *ret_user, redisReply **ret_reply, struct failure *reterr)
 {
     struct sl_call call = SL_CALL_INIT;
     redisReply *reply = NULL;
@@ -154,7 +155,7 @@ int database_find_id(struct database *database, const struct sl_user_ref *user, 
     struct sl_user found;
     int r;
 
-    r = database_find_user(database, user, &found, &reply, reterr);
+    r = find_user(database, user, &found, &reply, reterr);
     if (r == 0)
         *ret_id = found.id;
     freeReplyObject(reply);
@@ -176,7 +177,7 @@ int database_change(struct cli *cli, const struct sl_user_ref *ref, database_bui
         return status;
     r = build(&call, &database, &user, context, &failure);
     if (r == -EXDEV) {
-        r = database_find_user(&database, ref, &user, &found, &failure);
+        r = find_user(&database, ref, &user, &found, &failure);
         if (r == 0)
             r = build(&call, &database, &user, context, &failure);
     }

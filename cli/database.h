@@ -37,12 +37,6 @@ int database_run(struct database *database, struct sl_call *call, int r,
 int database_write(struct database *database, const struct cli *cli, struct sl_call *call, int r,
                    struct failure *failure, struct sl_written *ret_written);
 
-/* Looks up a user. 0, or a negative errno. *ret_reply holds the strings of *ret_user and must be
- * freed. */
-int database_find_user(struct database *database, const struct sl_user_ref *ref,
-                       struct sl_user *ret_user, struct redisReply **ret_reply,
-                       struct failure *reterr);
-
 /* Looks up the id of a user. 0, or a negative errno. */
 int database_find_id(struct database *database, const struct sl_user_ref *user, uint64_t *ret_id,
                      struct failure *reterr);

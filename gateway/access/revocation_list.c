@@ -234,11 +234,6 @@ void revocation_list_take(struct revocation_list *list, const struct event *even
 
 /* --- checks --- */
 
-bool revocation_list_is_known(const struct revocation_list *list)
-{
-    return list->is_known;
-}
-
 bool revocation_list_has(void *context, const struct token *token, uint64_t now_ms)
 {
     const struct revocation_list *list = context;

@@ -27,7 +27,7 @@ struct revocation_list_settings {
     struct metrics *metrics;
     /* Tokens that were valid may be revoked now. */
     void (*changed)(void *context);
-    /* revocation_list_is_known() has changed. */
+    /* Whether all revocations are known has changed; initially they are not. */
     void (*known)(void *context, bool is_known);
     void *context;
 };
@@ -40,7 +40,7 @@ void revocation_list_free(struct revocation_list *list);
 
 /* The live channels are received from now on; what was missed before is unknown. */
 void revocation_list_begin(struct revocation_list *list);
-/* Events may have been lost: reads the list again. revocation_list_is_known() does not change. */
+/* Events may have been lost: reads the list again, without calling known(). */
 void revocation_list_read(struct revocation_list *list);
 /* The live channels are no longer received, but clients are still served: reads the list again and
  * again. */
@@ -48,6 +48,5 @@ void revocation_list_poll(struct revocation_list *list, uint32_t every_ms);
 /* Applies an event about revocations. */
 void revocation_list_take(struct revocation_list *list, const struct event *event);
 
-bool revocation_list_is_known(const struct revocation_list *list);
 /* A token_revoked_fn; `context` is the list. */
 bool revocation_list_has(void *context, const struct token *token, uint64_t now_ms);

@@ -217,8 +217,8 @@ void frame_print_cursor(const struct sl_cursor *cursor, struct buffer *ret_json)
                          sl_cursor_print(cursor, id));
 }
 
-void frame_append_cursor(struct buffer *buffer, enum stream_format format,
-                         const struct sl_cursor *cursor)
+static void append_cursor(struct buffer *buffer, enum stream_format format,
+                          const struct sl_cursor *cursor)
 {
     struct buffer json = BUFFER_INIT;
 
@@ -252,7 +252,7 @@ struct event *frame_keepalive_event(enum stream_format format, const struct sl_c
     unchunk_end(&inside, 0);
     begin = inside.size;
     if (says_cursor)
-        frame_append_cursor(&inside, format, cursor);
+        append_cursor(&inside, format, cursor);
     unchunk_end(&inside, begin);
     frame_append_chunk(&frame, buffer_slice(&inside));
     if (!event || inside.failed || frame.failed) {

@@ -41,10 +41,8 @@ void frame_append_message(struct buffer *buffer, enum stream_format format, cons
 void frame_append_keepalive(struct buffer *buffer, enum stream_format format,
                             const struct sl_cursor *cursor);
 
-/* {"type":"cursor"}; frame_print_cursor() prints it without the frame. */
+/* {"type":"cursor"}, without a frame. */
 void frame_print_cursor(const struct sl_cursor *cursor, struct buffer *ret_json);
-void frame_append_cursor(struct buffer *buffer, enum stream_format format,
-                         const struct sl_cursor *cursor);
 
 /* A keep-alive for many clients of one HTTP format, in the form of an event; `says_cursor`:
  * followed by {"type":"cursor"}. The caller owns one reference; NULL: out of memory. */

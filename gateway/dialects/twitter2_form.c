@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <jansson.h>
 
 #include "gateway/dialects/event_json.h"
 #include "gateway/dialects/tweet_id.h"
@@ -177,7 +178,7 @@ static json_t *tweet_of(const json_t *post, uint64_t options)
 
 /* --- messages -------------------------------------------------------------------------------- */
 
-json_t *twitter2_message(const json_t *event, uint64_t options)
+static json_t *message_of(const json_t *event, uint64_t options)
 {
     const json_t *post = json_object_get(event, "post");
     json_t *message = json_pack("{s:o}", "data", tweet_of(post, options));
@@ -212,7 +213,7 @@ int twitter2_render(const struct event *event, uint64_t options, struct buffer *
     if (json && is_deletion)
         message = deletion_of(json);
     else
-        message = json ? twitter2_message(json, options) : NULL;
+        message = json ? message_of(json, options) : NULL;
     r = message ? event_json_append(message, JSON_ENSURE_ASCII, ret_text) : -ENOMEM;
     json_decref(json);
     json_decref(message);

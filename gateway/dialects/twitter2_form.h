@@ -5,13 +5,10 @@
  * compliance streams; our own messages are not rendered. */
 #pragma once
 
-#include <jansson.h>
 #include <stdint.h>
 
 #include "base/buffer.h"
 #include "gateway/intake/event.h"
 
-/* The whole message, from the JSON of our event. NULL: out of memory. */
-json_t *twitter2_message(const json_t *event, uint64_t options);
 /* See dialect.render(). */
 int twitter2_render(const struct event *event, uint64_t options, struct buffer *ret_text);

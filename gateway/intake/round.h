@@ -16,10 +16,7 @@
 
 #include "gateway/intake/subscriber.h"
 
-enum {
-    ROUND_UNSURE_MS = 100, /* while a round would be useful, though nothing waits for it */
-    ROUND_QUIET_MS = 1000  /* otherwise, to detect that the clock was set back */
-};
+enum { ROUND_UNSURE_MS = 100 }; /* while a round would be useful, though nothing waits for it */
 
 struct round_callbacks {
     /* The node of these shards reports the time `time_ms`. Returns the time that ids minted from

@@ -336,11 +336,6 @@ bool redis_session_is_open(const struct redis_session *session)
     return session->state != STATE_CLOSED;
 }
 
-bool redis_session_is_connected(const struct redis_session *session)
-{
-    return session->state >= STATE_GREETING;
-}
-
 bool redis_session_is_ready(const struct redis_session *session)
 {
     return session->state == STATE_READY;

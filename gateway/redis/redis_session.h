@@ -68,8 +68,6 @@ const struct sl_redis_endpoint *redis_session_endpoint(const struct redis_sessio
  * ready. */
 bool redis_session_is_open(const struct redis_session *session);
 bool redis_session_is_ready(const struct redis_session *session);
-/* Whether the connection is made and the greeting has begun. */
-bool redis_session_is_connected(const struct redis_session *session);
 
 /* Sends the call. The session must be ready. 0; -ENOMEM: too much is unsent, or out of memory. */
 int redis_session_send_call(struct redis_session *session, const struct sl_call *call);
