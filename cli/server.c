@@ -46,6 +46,14 @@ void server_check_token(const struct cli *cli, const char *token)
     }
 }
 
+void server_need_token(const struct cli *cli, const char *token)
+{
+    if (!token || !*token)
+        cli_usage(cli, "--token TOKEN is needed, or SLUICE_TOKEN in the environment; 'sluice "
+                       "token' makes one");
+    server_check_token(cli, token);
+}
+
 void server_trust(CURL *curl, const char *cacert)
 {
     if (cacert)

@@ -38,6 +38,8 @@ char *server_url(const struct cli *cli, const char *base, const char *path);
 
 /* Ends the program if the text cannot be a token. */
 void server_check_token(const struct cli *cli, const char *token);
+/* The same if there is none. `token`: from the option, or from SLUICE_TOKEN, or NULL. */
+void server_need_token(const struct cli *cli, const char *token);
 
 /* Trusts the certificates of a file; NULL: those of the system. */
 void server_trust(CURL *curl, const char *cacert);
