@@ -22,7 +22,7 @@ enum { ANSWER_MAX_BYTES = 4 << 20, ANSWER_MAX_S = 30 };
 
 enum { KEY_END = 256, KEY_END_SUB, KEY_SUB, KEY_JSON, KEY_URL, KEY_TOKEN, KEY_CACERT };
 
-struct wish {
+struct arguments {
     const char *end, *end_sub, *sub;
     const char *base, *cacert, *token;
     bool is_json;
@@ -37,14 +37,14 @@ static size_t on_bytes(char *bytes, size_t size, size_t count, void *answer)
     return ((struct buffer *)answer)->failed ? 0 : size * count;
 }
 
-static CURLcode perform(CURL *curl, const struct wish *wish, const char *method, const char *url,
-                        struct buffer *answer, long *ret_status)
+static CURLcode perform(CURL *curl, const struct arguments *arguments, const char *method,
+                        const char *url, struct buffer *answer, long *ret_status)
 {
     struct buffer header = BUFFER_INIT;
     struct curl_slist *headers = NULL;
     CURLcode code;
 
-    buffer_append_format(&header, "Authorization: Bearer %s", wish->token);
+    buffer_append_format(&header, "Authorization: Bearer %s", arguments->token);
     headers = curl_slist_append(headers, buffer_str(&header));
     answer->limit = ANSWER_MAX_BYTES;
     curl_easy_setopt(curl, CURLOPT_URL, url);
@@ -54,7 +54,7 @@ static CURLcode perform(CURL *curl, const struct wish *wish, const char *method,
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_bytes);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT, (long)ANSWER_MAX_S);
-    server_trust(curl, wish->cacert);
+    server_trust(curl, arguments->cacert);
     code = curl_easy_perform(curl);
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, ret_status);
     curl_slist_free_all(headers);
@@ -83,16 +83,16 @@ static char *with_parameter(char *url, const char *name, const char *value)
 
 static const char *value_of(const void *owner, const char *param)
 {
-    const struct wish *wish = owner;
+    const struct arguments *arguments = owner;
 
     if (strcmp(param, "sub") != 0)
         return NULL;
-    return wish->end_sub ? wish->end_sub : wish->sub;
+    return arguments->end_sub ? arguments->end_sub : arguments->sub;
 }
 
 /* Takes ownership of `url`. CLI_GOOD: the caller owns *ret_json, NULL if the answer has no body. */
-static int ask(const struct cli *cli, const struct wish *wish, const char *method, char *url,
-               struct buffer *answer, json_t **ret_json)
+static int ask(const struct cli *cli, const struct arguments *arguments, const char *method,
+               char *url, struct buffer *answer, json_t **ret_json)
 {
     CURL *curl = curl_easy_init();
     CURLcode code = CURLE_OUT_OF_MEMORY;
@@ -101,11 +101,11 @@ static int ask(const struct cli *cli, const struct wish *wish, const char *metho
 
     *ret_json = NULL;
     if (curl && url)
-        code = perform(curl, wish, method, url, answer, &status);
+        code = perform(curl, arguments, method, url, answer, &status);
     if (code != CURLE_OK) {
         result = server_tell_failure(cli, url, code);
     } else if (status != 200 && status != 204) {
-        refusal_tell(cli, status, buffer_slice(answer), value_of, wish);
+        refusal_tell(cli, status, buffer_slice(answer), value_of, arguments);
         result = CLI_FAILED;
     } else if (status == 200) {
         *ret_json = json_loadb(answer->data, answer->size, 0, NULL);
@@ -161,14 +161,14 @@ static void print_row(const json_t *row)
     buffer_done(&line);
 }
 
-static void print_page(const struct wish *wish, const json_t *items)
+static void print_page(const struct arguments *arguments, const json_t *items)
 {
     const json_t *row;
     size_t i;
 
     json_array_foreach(items, i, row)
     {
-        if (wish->is_json) {
+        if (arguments->is_json) {
             json_dumpf(row, stdout, JSON_COMPACT);
             putchar('\n');
         } else {
@@ -178,43 +178,43 @@ static void print_page(const struct wish *wish, const json_t *items)
 }
 
 /* *ret_after: where the next page begins; empty: there is none. */
-static int list_page(const struct cli *cli, struct wish *wish, char ret_after[static 64])
+static int list_page(const struct cli *cli, struct arguments *arguments, char ret_after[static 64])
 {
     struct buffer answer = BUFFER_INIT;
-    char *url = server_url(cli, wish->base, PATH);
+    char *url = server_url(cli, arguments->base, PATH);
     json_t *json;
     int result;
 
-    if (wish->sub)
-        url = with_parameter(url, "sub", wish->sub);
+    if (arguments->sub)
+        url = with_parameter(url, "sub", arguments->sub);
     if (ret_after[0])
         url = with_parameter(url, "after", ret_after);
-    result = ask(cli, wish, "GET", url, &answer, &json);
+    result = ask(cli, arguments, "GET", url, &answer, &json);
     if (result == CLI_GOOD) {
-        print_page(wish, json_object_get(json, "items"));
+        print_page(arguments, json_object_get(json, "items"));
         snprintf(ret_after, 64, "%s", json_object_get(json, "next") ? text(json, "next") : "");
-        wish->is_incomplete =
-            wish->is_incomplete || !json_is_true(json_object_get(json, "complete"));
+        arguments->is_incomplete =
+            arguments->is_incomplete || !json_is_true(json_object_get(json, "complete"));
     }
     json_decref(json);
     buffer_done(&answer);
     return result;
 }
 
-static int list_all(const struct cli *cli, struct wish *wish)
+static int list_all(const struct cli *cli, struct arguments *arguments)
 {
     char after[64] = "";
     int result;
 
     do {
-        result = list_page(cli, wish, after);
+        result = list_page(cli, arguments, after);
     } while (result == CLI_GOOD && after[0]);
     return result;
 }
 
 /* --- ending ------------------------------------------------------------------------------- */
 
-static int end(const struct cli *cli, struct wish *wish)
+static int end(const struct cli *cli, struct arguments *arguments)
 {
     struct buffer answer = BUFFER_INIT, path = BUFFER_INIT;
     json_t *json;
@@ -222,15 +222,15 @@ static int end(const struct cli *cli, struct wish *wish)
     int result;
 
     buffer_append_str(&path, PATH);
-    if (wish->end)
-        buffer_append_format(&path, "/%s", wish->end);
-    url = buffer_str(&path) ? server_url(cli, wish->base, buffer_str(&path)) : NULL;
-    if (wish->end_sub)
-        url = with_parameter(url, "sub", wish->end_sub);
-    result = ask(cli, wish, "DELETE", url, &answer, &json);
+    if (arguments->end)
+        buffer_append_format(&path, "/%s", arguments->end);
+    url = buffer_str(&path) ? server_url(cli, arguments->base, buffer_str(&path)) : NULL;
+    if (arguments->end_sub)
+        url = with_parameter(url, "sub", arguments->end_sub);
+    result = ask(cli, arguments, "DELETE", url, &answer, &json);
     if (result == CLI_GOOD && json) {
         printf("%" PRIu64 "\n", number(json, "ended"));
-        wish->is_incomplete = !json_is_true(json_object_get(json, "complete"));
+        arguments->is_incomplete = !json_is_true(json_object_get(json, "complete"));
     }
     json_decref(json);
     buffer_done(&answer);
@@ -246,56 +246,53 @@ static void check_id(const struct cli *cli, const char *id)
         cli_usage(cli, "--end needs the id of a connection: 32 digits from 0 to f");
 }
 
-static struct wish read_options(struct cli *cli, int argc, char **argv)
+static struct arguments read_options(struct cli *cli, int argc, char **argv)
 {
-    struct wish wish = {.base = server_default_url(), .token = getenv("SLUICE_TOKEN")};
+    struct arguments arguments = {.base = server_default_url(), .token = getenv("SLUICE_TOKEN")};
     int option;
 
     while ((option = cli_option(cli, argc, argv)) >= 0) {
         switch (option) {
         case KEY_END:
-            wish.end = optarg;
+            arguments.end = optarg;
             check_id(cli, optarg);
             break;
         case KEY_END_SUB:
-            wish.end_sub = optarg;
+            arguments.end_sub = optarg;
             break;
         case KEY_SUB:
-            wish.sub = optarg;
+            arguments.sub = optarg;
             break;
         case KEY_JSON:
-            wish.is_json = true;
+            arguments.is_json = true;
             break;
         case KEY_URL:
-            wish.base = optarg;
+            arguments.base = optarg;
             break;
         case KEY_TOKEN:
-            wish.token = optarg;
+            arguments.token = optarg;
             break;
         case KEY_CACERT:
-            wish.cacert = optarg;
+            arguments.cacert = optarg;
             break;
         }
     }
     cli_no_arguments(cli, argc, argv);
-    if ((wish.end != NULL) + (wish.end_sub != NULL) + (wish.sub != NULL) > 1)
+    if ((arguments.end != NULL) + (arguments.end_sub != NULL) + (arguments.sub != NULL) > 1)
         cli_usage(cli, "one of --end, --end-sub and --sub");
-    if (!wish.token || !*wish.token)
-        cli_usage(cli, "--token TOKEN is needed, or SLUICE_TOKEN in the environment; 'sluice "
-                       "token' makes one");
-    server_check_token(cli, wish.token);
-    return wish;
+    server_need_token(cli, arguments.token);
+    return arguments;
 }
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    struct wish wish = read_options(cli, argc, argv);
+    struct arguments arguments = read_options(cli, argc, argv);
     int result;
 
     curl_global_init(CURL_GLOBAL_DEFAULT);
-    result = wish.end || wish.end_sub ? end(cli, &wish) : list_all(cli, &wish);
+    result = arguments.end || arguments.end_sub ? end(cli, &arguments) : list_all(cli, &arguments);
     curl_global_cleanup();
-    if (result == CLI_GOOD && wish.is_incomplete)
+    if (result == CLI_GOOD && arguments.is_incomplete)
         cli_warn(cli, "not all gateways have answered: there may be more");
     return result == CLI_GOOD ? cli_done(cli) : result;
 }

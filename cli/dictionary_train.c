@@ -30,7 +30,7 @@ enum {
     MEASURED_MIN = 5
 };
 
-struct wish {
+struct arguments {
     size_t size, posts;
     bool is_dry_run;
 };
@@ -109,8 +109,8 @@ static int print_result(const struct cli *cli, uint32_t id, size_t bytes, size_t
     return cli_done(cli);
 }
 
-static int train(struct database *database, const struct cli *cli, const struct wish *wish,
-                 struct dictionary_log *log)
+static int train(struct database *database, const struct cli *cli,
+                 const struct arguments *arguments, struct dictionary_log *log)
 {
     size_t posts = hold_out(log->samples, log->count);
     struct buffer dictionary = BUFFER_INIT;
@@ -121,11 +121,11 @@ static int train(struct database *database, const struct cli *cli, const struct 
 
     r = choose_id(database, &id, &failure);
     if (r == 0)
-        r = dictionary_make(log->samples, posts, id, wish->size, &dictionary, &failure);
+        r = dictionary_make(log->samples, posts, id, arguments->size, &dictionary, &failure);
     if (r == 0)
         r = dictionary_measure(log->samples + posts, log->count - posts, buffer_slice(&dictionary),
                                &measure);
-    if (r == 0 && !wish->is_dry_run)
+    if (r == 0 && !arguments->is_dry_run)
         r = add(database, id, posts, buffer_slice(&dictionary), &failure);
     status = r < 0 ? cli_failed(cli, &failure)
                    : print_result(cli, id, dictionary.size, posts, log, &measure);
@@ -133,28 +133,28 @@ static int train(struct database *database, const struct cli *cli, const struct 
     return status;
 }
 
-static struct wish read_wish(struct cli *cli, int argc, char **argv)
+static struct arguments read_arguments(struct cli *cli, int argc, char **argv)
 {
-    struct wish wish = {.size = SIZE, .posts = POSTS};
+    struct arguments arguments = {.size = SIZE, .posts = POSTS};
     int key;
 
     while ((key = cli_option(cli, argc, argv)) >= 0) {
         if (key == KEY_SIZE)
-            wish.size = argument_number(cli, "size", optarg, SL_DICTIONARY_BYTES_MAX);
+            arguments.size = argument_number(cli, "size", optarg, SL_DICTIONARY_BYTES_MAX);
         else if (key == KEY_POSTS)
-            wish.posts = argument_number(cli, "posts", optarg, POSTS_MAX);
+            arguments.posts = argument_number(cli, "posts", optarg, POSTS_MAX);
         else
-            wish.is_dry_run = true;
+            arguments.is_dry_run = true;
     }
     cli_no_arguments(cli, argc, argv);
-    if (wish.size < SIZE_MIN)
+    if (arguments.size < SIZE_MIN)
         cli_usage(cli, "--size is at least %d", SIZE_MIN);
-    return wish;
+    return arguments;
 }
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    const struct wish wish = read_wish(cli, argc, argv);
+    const struct arguments arguments = read_arguments(cli, argc, argv);
     struct dictionary_log log;
     struct database database;
     struct failure failure;
@@ -163,10 +163,10 @@ static int run(struct cli *cli, int argc, char **argv)
     status = database_open(&database, cli, 0);
     if (status != CLI_GOOD)
         return status;
-    if (dictionary_log_read(&database, wish.posts, &log, &failure) < 0) {
+    if (dictionary_log_read(&database, arguments.posts, &log, &failure) < 0) {
         status = cli_failed(cli, &failure);
     } else {
-        status = train(&database, cli, &wish, &log);
+        status = train(&database, cli, &arguments, &log);
         dictionary_log_done(&log);
     }
     database_close(&database);

@@ -28,7 +28,7 @@ static const char *const members[] = {"rule",     "track",  "follow",    "locati
 
 enum { MEMBER_COUNT = sizeof(members) / sizeof(members[0]) };
 
-struct wish {
+struct arguments {
     const char *values[MEMBER_COUNT];
     const char *since, *base, *cacert, *token;
     bool is_json;
@@ -42,34 +42,34 @@ static size_t on_bytes(char *bytes, size_t size, size_t count, void *answer)
     return ((struct buffer *)answer)->failed ? 0 : size * count;
 }
 
-static void append_body(const struct wish *wish, struct buffer *body)
+static void append_body(const struct arguments *arguments, struct buffer *body)
 {
     const char *separator = "";
 
     buffer_append_str(body, "{\"filter\":{");
     for (size_t i = 0; i < MEMBER_COUNT; i++) {
-        if (!wish->values[i])
+        if (!arguments->values[i])
             continue;
         buffer_append_format(body, "%s\"%s\":", separator, members[i]);
-        buffer_append_json_string(body, sl_slice_str(wish->values[i]));
+        buffer_append_json_string(body, sl_slice_str(arguments->values[i]));
         separator = ",";
     }
     buffer_append_char(body, '}');
-    if (wish->since) {
+    if (arguments->since) {
         buffer_append_str(body, ",\"since\":");
-        buffer_append_json_string(body, sl_slice_str(wish->since));
+        buffer_append_json_string(body, sl_slice_str(arguments->since));
     }
     buffer_append_char(body, '}');
 }
 
-static CURLcode post(CURL *curl, const struct wish *wish, const char *url, struct buffer *body,
-                     struct buffer *answer, long *ret_status)
+static CURLcode post(CURL *curl, const struct arguments *arguments, const char *url,
+                     struct buffer *body, struct buffer *answer, long *ret_status)
 {
     struct buffer header = BUFFER_INIT;
     struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
     CURLcode code;
 
-    buffer_append_format(&header, "Authorization: Bearer %s", wish->token);
+    buffer_append_format(&header, "Authorization: Bearer %s", arguments->token);
     headers = curl_slist_append(headers, buffer_str(&header));
     answer->limit = ANSWER_MAX_BYTES;
     curl_easy_setopt(curl, CURLOPT_URL, url);
@@ -80,7 +80,7 @@ static CURLcode post(CURL *curl, const struct wish *wish, const char *url, struc
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_bytes);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT, (long)ANSWER_MAX_S);
-    server_trust(curl, wish->cacert);
+    server_trust(curl, arguments->cacert);
     code = curl_easy_perform(curl);
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, ret_status);
     curl_slist_free_all(headers);
@@ -178,7 +178,8 @@ static void print_warnings(const struct cli *cli, const json_t *warnings)
     }
 }
 
-static int print(const struct cli *cli, const struct wish *wish, const struct buffer *answer)
+static int print(const struct cli *cli, const struct arguments *arguments,
+                 const struct buffer *answer)
 {
     json_t *json = json_loadb(answer->data, answer->size, 0, NULL);
 
@@ -186,7 +187,7 @@ static int print(const struct cli *cli, const struct wish *wish, const struct bu
         json_decref(json);
         return cli_failed_with(cli, "the answer is not JSON");
     }
-    if (wish->is_json) {
+    if (arguments->is_json) {
         fwrite(answer->data, 1, answer->size, stdout);
     } else {
         print_rate(json);
@@ -202,60 +203,57 @@ static int print(const struct cli *cli, const struct wish *wish, const struct bu
 
 static const char *value_of(const void *owner, const char *param)
 {
-    const struct wish *wish = owner;
+    const struct arguments *arguments = owner;
 
     for (size_t i = 0; i < MEMBER_COUNT; i++) {
         if (strcmp(members[i], param) == 0)
-            return wish->values[i];
+            return arguments->values[i];
     }
-    return strcmp(param, "since") == 0 ? wish->since : NULL;
+    return strcmp(param, "since") == 0 ? arguments->since : NULL;
 }
 
-static struct wish read_options(struct cli *cli, int argc, char **argv)
+static struct arguments read_options(struct cli *cli, int argc, char **argv)
 {
-    struct wish wish = {.base = server_default_url(), .token = getenv("SLUICE_TOKEN")};
+    struct arguments arguments = {.base = server_default_url(), .token = getenv("SLUICE_TOKEN")};
     bool has_filter = false;
     int option;
 
     while ((option = cli_option(cli, argc, argv)) >= 0) {
         switch (option) {
         case KEY_SINCE:
-            wish.since = optarg;
+            arguments.since = optarg;
             break;
         case KEY_JSON:
-            wish.is_json = true;
+            arguments.is_json = true;
             break;
         case KEY_URL:
-            wish.base = optarg;
+            arguments.base = optarg;
             break;
         case KEY_TOKEN:
-            wish.token = optarg;
+            arguments.token = optarg;
             break;
         case KEY_CACERT:
-            wish.cacert = optarg;
+            arguments.cacert = optarg;
             break;
         default:
-            wish.values[option - KEY_MEMBER] = optarg;
+            arguments.values[option - KEY_MEMBER] = optarg;
         }
     }
     if (argc - optind > 1)
         cli_usage(cli, "give one rule, in quotes: '(cat OR fox) -dog'");
     if (argc > optind)
-        wish.values[0] = argv[optind];
+        arguments.values[0] = argv[optind];
     for (size_t i = 0; i < MEMBER_COUNT; i++)
-        has_filter = has_filter || wish.values[i];
+        has_filter = has_filter || arguments.values[i];
     if (!has_filter)
         cli_usage(cli, "a rule is needed, or an option such as --track PHRASES");
-    if (!wish.token || !*wish.token)
-        cli_usage(cli, "--token TOKEN is needed, or SLUICE_TOKEN in the environment; 'sluice "
-                       "token' makes one");
-    server_check_token(cli, wish.token);
-    return wish;
+    server_need_token(cli, arguments.token);
+    return arguments;
 }
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    const struct wish wish = read_options(cli, argc, argv);
+    const struct arguments arguments = read_options(cli, argc, argv);
     struct buffer body = BUFFER_INIT, answer = BUFFER_INIT;
     CURLcode code = CURLE_OUT_OF_MEMORY;
     long status = 0;
@@ -265,17 +263,17 @@ static int run(struct cli *cli, int argc, char **argv)
 
     curl_global_init(CURL_GLOBAL_DEFAULT);
     curl = curl_easy_init();
-    url = server_url(cli, wish.base, "/v1/filters/estimate");
-    append_body(&wish, &body);
+    url = server_url(cli, arguments.base, "/v1/filters/estimate");
+    append_body(&arguments, &body);
     if (curl && url && !body.failed)
-        code = post(curl, &wish, url, &body, &answer, &status);
+        code = post(curl, &arguments, url, &body, &answer, &status);
     if (code != CURLE_OK) {
         result = server_tell_failure(cli, url, code);
     } else if (status != 200) {
-        refusal_tell(cli, status, buffer_slice(&answer), value_of, &wish);
+        refusal_tell(cli, status, buffer_slice(&answer), value_of, &arguments);
         result = CLI_FAILED;
     } else {
-        result = print(cli, &wish, &answer);
+        result = print(cli, &arguments, &answer);
     }
     curl_easy_cleanup(curl);
     curl_free(url);

@@ -17,7 +17,7 @@ enum {
 
 enum { KEY_SHARDS = 1, KEY_SETTINGS };
 
-struct wish {
+struct arguments {
     uint32_t shards; /* 0: not given */
     struct setting_change changes[SL_SETTINGS_MAX];
     size_t change_count;
@@ -33,40 +33,40 @@ static uint32_t parse_shards(const struct cli *cli, const char *text)
     return (uint32_t)shards;
 }
 
-static void read_options(struct cli *cli, int argc, char **argv, struct wish *ret_wish)
+static void read_options(struct cli *cli, int argc, char **argv, struct arguments *ret_arguments)
 {
-    struct wish wish = {.shards = 0};
+    struct arguments arguments = {.shards = 0};
     int option;
 
     while ((option = cli_option(cli, argc, argv)) >= 0) {
         if (option == KEY_SHARDS)
-            wish.shards = parse_shards(cli, optarg);
+            arguments.shards = parse_shards(cli, optarg);
         else
-            wish.changes[wish.change_count++] =
+            arguments.changes[arguments.change_count++] =
                 setting_change_parse(cli, (size_t)option - KEY_SETTINGS, optarg);
     }
     cli_no_arguments(cli, argc, argv);
-    *ret_wish = wish;
+    *ret_arguments = arguments;
 }
 
 static int run(struct cli *cli, int argc, char **argv)
 {
     struct database database;
-    struct wish wish;
+    struct arguments arguments;
     int status;
 
-    read_options(cli, argc, argv, &wish);
-    status = database_open(&database, cli, wish.shards);
+    read_options(cli, argc, argv, &arguments);
+    status = database_open(&database, cli, arguments.shards);
     if (status != CLI_GOOD)
         return status;
-    if (wish.shards && database.meta.shards != wish.shards)
+    if (arguments.shards && database.meta.shards != arguments.shards)
         status = cli_failed_with(cli,
                                  "there is a database of %" PRIu32 " shards already; their "
                                  "number is fixed when a "
                                  "database is created",
                                  database.meta.shards);
-    for (size_t i = 0; status == CLI_GOOD && i < wish.change_count; i++)
-        status = settings_change(&database, cli, &wish.changes[i]);
+    for (size_t i = 0; status == CLI_GOOD && i < arguments.change_count; i++)
+        status = settings_change(&database, cli, &arguments.changes[i]);
     if (status == CLI_GOOD)
         printf("%s database %s, shards: %" PRIu32 "\n", database.meta.is_new ? "made" : "found",
                database.meta.database_id, database.meta.shards);

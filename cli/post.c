@@ -21,7 +21,7 @@
 #include "src/social/posts.h"
 
 /* The request of the command line. */
-struct wish {
+struct arguments {
     struct sl_user_ref author;
     struct sl_post post;
     struct sl_slice urls[SL_POST_URLS_MAX];
@@ -35,15 +35,15 @@ enum { REFERENCES = 3 };
 
 /* For a post in another shard: the writer's shard cannot look up its author, so it is done here for
  * the user who refers to it. The slices in the references belong to `replies`. */
-static int look_up(struct database *database, const struct wish *wish, struct sl_post *post,
-                   redisReply *replies[REFERENCES], struct failure *reterr)
+static int look_up(struct database *database, const struct arguments *arguments,
+                   struct sl_post *post, redisReply *replies[REFERENCES], struct failure *reterr)
 {
     struct sl_post_reference *const references[REFERENCES] = {&post->reply_to, &post->repost_of,
                                                               &post->quote_of};
     uint64_t author = 0;
     int r;
 
-    r = database_find_id(database, &wish->author, &author, reterr);
+    r = database_find_id(database, &arguments->author, &author, reterr);
     for (int i = 0; r == 0 && i < REFERENCES; i++) {
         struct sl_call call = SL_CALL_INIT;
         uint64_t id = 0;
@@ -62,14 +62,15 @@ static int look_up(struct database *database, const struct wish *wish, struct sl
 }
 
 /* Looks up the logins of the audience, which the post stores as ids. */
-static int name_audience(struct database *database, struct wish *wish, struct failure *reterr)
+static int name_audience(struct database *database, struct arguments *arguments,
+                         struct failure *reterr)
 {
     struct sl_slice logins[SL_AUDIENCE_USERS_MAX];
     uint64_t ids[SL_AUDIENCE_USERS_MAX];
     size_t count = 0;
     int r;
 
-    r = sl_audience_logins(wish->post.audience, logins, &count, reterr);
+    r = sl_audience_logins(arguments->post.audience, logins, &count, reterr);
     for (size_t i = 0; r == 0 && i < count; i++) {
         const struct sl_user_ref user = sl_user_by_login(logins[i]);
 
@@ -77,16 +78,16 @@ static int name_audience(struct database *database, struct wish *wish, struct fa
     }
     if (r < 0 || count == 0)
         return r;
-    sl_audience_with_ids(&wish->audience, wish->post.audience, ids);
-    wish->post.audience = buffer_slice(&wish->audience);
-    return wish->audience.failed ? failure_set(reterr, -ENOMEM, "out of memory") : 0;
+    sl_audience_with_ids(&arguments->audience, arguments->post.audience, ids);
+    arguments->post.audience = buffer_slice(&arguments->audience);
+    return arguments->audience.failed ? failure_set(reterr, -ENOMEM, "out of memory") : 0;
 }
 
-static int send_post(struct cli *cli, struct wish *wish)
+static int send_post(struct cli *cli, struct arguments *arguments)
 {
     redisReply *looked_up[REFERENCES] = {NULL};
     struct sl_call call = SL_CALL_INIT;
-    struct sl_post *post = &wish->post;
+    struct sl_post *post = &arguments->post;
     struct database database;
     struct sl_written written;
     struct failure failure;
@@ -95,15 +96,15 @@ static int send_post(struct cli *cli, struct wish *wish)
     status = database_open(&database, cli, 0);
     if (status != CLI_GOOD)
         return status;
-    r = name_audience(&database, wish, &failure);
+    r = name_audience(&database, arguments, &failure);
     if (r == 0)
-        r = sl_post_call(&call, &database.meta, sl_slice_str(database.request_id), &wish->author,
-                         post, &failure);
+        r = sl_post_call(&call, &database.meta, sl_slice_str(database.request_id),
+                         &arguments->author, post, &failure);
     if (r == -EXDEV) {
-        r = look_up(&database, wish, post, looked_up, &failure);
+        r = look_up(&database, arguments, post, looked_up, &failure);
         if (r == 0)
             r = sl_post_call(&call, &database.meta, sl_slice_str(database.request_id),
-                             &wish->author, post, &failure);
+                             &arguments->author, post, &failure);
     }
     status = database_write(&database, cli, &call, r, &failure, &written);
     if (status == CLI_GOOD) {
@@ -150,16 +151,16 @@ static void read_reference(const struct cli *cli, const char *name, const char *
         cli_usage(cli, "--%s must be the id of a post, not '%s'", name, text);
 }
 
-static void add_url(const struct cli *cli, const char *url, struct wish *wish)
+static void add_url(const struct cli *cli, const char *url, struct arguments *arguments)
 {
-    if (wish->post.url_count == SL_POST_URLS_MAX)
+    if (arguments->post.url_count == SL_POST_URLS_MAX)
         cli_usage(cli, "a post has up to %d links", SL_POST_URLS_MAX);
-    wish->post.urls = wish->urls;
-    wish->urls[wish->post.url_count++] = sl_slice_str(url);
+    arguments->post.urls = arguments->urls;
+    arguments->urls[arguments->post.url_count++] = sl_slice_str(url);
 }
 
 /* Parses a JSON value, or an array of them. */
-static void add_media(const struct cli *cli, const char *text, struct wish *wish)
+static void add_media(const struct cli *cli, const char *text, struct arguments *arguments)
 {
     json_error_t error;
     json_t *media = json_loads(text, JSON_REJECT_DUPLICATES, &error);
@@ -167,41 +168,41 @@ static void add_media(const struct cli *cli, const char *text, struct wish *wish
     if (!media)
         cli_usage(cli, "--media must be a JSON object or an array of them: %s at byte %d",
                   error.text, error.position);
-    if (!wish->media)
-        wish->media = json_array();
+    if (!arguments->media)
+        arguments->media = json_array();
     if (json_is_array(media))
-        json_array_extend(wish->media, media);
+        json_array_extend(arguments->media, media);
     else
-        json_array_append(wish->media, media);
+        json_array_append(arguments->media, media);
     json_decref(media);
 }
 
 /* Reads all of standard input, without its last line end. */
-static void read_standard_input(const struct cli *cli, struct wish *wish)
+static void read_standard_input(const struct cli *cli, struct arguments *arguments)
 {
     const size_t room = SL_POST_TEXT_MAX + 2; /* for a line end, and one byte too many */
     size_t size;
 
-    wish->standard_in = mem_alloc(room);
-    if (!wish->standard_in)
+    arguments->standard_in = mem_alloc(room);
+    if (!arguments->standard_in)
         exit(cli_failed_with(cli, "out of memory"));
-    size = fread(wish->standard_in, 1, room, stdin);
+    size = fread(arguments->standard_in, 1, room, stdin);
     if (ferror(stdin))
         exit(cli_failed_with(cli, "cannot read standard input: %s", strerror(errno)));
-    if (size > 0 && size < room && wish->standard_in[size - 1] == '\n')
+    if (size > 0 && size < room && arguments->standard_in[size - 1] == '\n')
         size--;
-    wish->post.text = sl_slice(wish->standard_in, size);
+    arguments->post.text = sl_slice(arguments->standard_in, size);
 }
 
-static void read_options(struct cli *cli, int argc, char **argv, struct wish *wish)
+static void read_options(struct cli *cli, int argc, char **argv, struct arguments *arguments)
 {
-    struct sl_post *post = &wish->post;
+    struct sl_post *post = &arguments->post;
     int option;
 
     while ((option = cli_option(cli, argc, argv)) >= 0) {
         switch (option) {
         case 'u':
-            wish->author = argument_user(cli, optarg);
+            arguments->author = argument_user(cli, optarg);
             break;
         case 'l':
             post->lang = sl_slice_str(optarg);
@@ -219,10 +220,10 @@ static void read_options(struct cli *cli, int argc, char **argv, struct wish *wi
             read_reference(cli, "quote", optarg, &post->quote_of);
             break;
         case 'L':
-            add_url(cli, optarg, wish);
+            add_url(cli, optarg, arguments);
             break;
         case 'm':
-            add_media(cli, optarg, wish);
+            add_media(cli, optarg, arguments);
             break;
         case 'a':
             post->audience = sl_slice_str(optarg);
@@ -233,27 +234,27 @@ static void read_options(struct cli *cli, int argc, char **argv, struct wish *wi
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    struct wish wish = {.post.source = SL_SLICE("sluice")};
+    struct arguments arguments = {.post.source = SL_SLICE("sluice")};
     int status;
 
-    read_options(cli, argc, argv, &wish);
+    read_options(cli, argc, argv, &arguments);
     if (argc - optind != 1)
         cli_usage(cli, "one TEXT is needed; put it in quotes, or write - for standard input");
     if (strcmp(argv[optind], "-") == 0)
-        read_standard_input(cli, &wish);
+        read_standard_input(cli, &arguments);
     else
-        wish.post.text = sl_slice_str(argv[optind]);
-    if (wish.media) {
-        wish.media_text = json_dumps(wish.media, JSON_COMPACT);
-        if (!wish.media_text)
+        arguments.post.text = sl_slice_str(argv[optind]);
+    if (arguments.media) {
+        arguments.media_text = json_dumps(arguments.media, JSON_COMPACT);
+        if (!arguments.media_text)
             exit(cli_failed_with(cli, "out of memory"));
-        wish.post.media = sl_slice_str(wish.media_text);
+        arguments.post.media = sl_slice_str(arguments.media_text);
     }
-    status = send_post(cli, &wish);
-    buffer_done(&wish.audience);
-    json_decref(wish.media);
-    free(wish.media_text); /* from json_dumps() */
-    mem_free(wish.standard_in);
+    status = send_post(cli, &arguments);
+    buffer_done(&arguments.audience);
+    json_decref(arguments.media);
+    free(arguments.media_text); /* from json_dumps() */
+    mem_free(arguments.standard_in);
     return status;
 }
 

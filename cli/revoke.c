@@ -17,7 +17,7 @@
 enum { KEY_SUB = 1, KEY_JTI, KEY_KID, KEY_BEFORE, KEY_UNTIL, KEY_LIST, KEY_UNDO };
 enum { LIST_PAGE = 1000 };
 
-struct wish {
+struct arguments {
     struct sl_revocation revocation;
     bool lists;
     uint64_t undone; /* an id; 0: none */
@@ -33,10 +33,10 @@ static uint64_t time_of(const struct cli *cli, const char *option, const char *t
     return time_ms;
 }
 
-static struct wish read_wish(struct cli *cli, int argc, char **argv)
+static struct arguments read_arguments(struct cli *cli, int argc, char **argv)
 {
-    struct wish wish = {.undone = 0};
-    struct sl_revocation *revocation = &wish.revocation;
+    struct arguments arguments = {.undone = 0};
+    struct sl_revocation *revocation = &arguments.revocation;
     int key;
 
     while ((key = cli_option(cli, argc, argv)) >= 0) {
@@ -51,26 +51,26 @@ static struct wish read_wish(struct cli *cli, int argc, char **argv)
         else if (key == KEY_UNTIL)
             revocation->until_ms = time_of(cli, "until", optarg);
         else if (key == KEY_LIST)
-            wish.lists = true;
-        else if (sl_id_parse(sl_slice_str(optarg), &wish.undone) < 0)
+            arguments.lists = true;
+        else if (sl_id_parse(sl_slice_str(optarg), &arguments.undone) < 0)
             cli_usage(cli, "--undo needs the ID of a revocation");
     }
     cli_no_arguments(cli, argc, argv);
-    return wish;
+    return arguments;
 }
 
 /* Checks that exactly one action is requested, and is possible. */
-static void check_wish(const struct cli *cli, const struct wish *wish)
+static void check_arguments(const struct cli *cli, const struct arguments *arguments)
 {
-    const struct sl_revocation *revocation = &wish->revocation;
+    const struct sl_revocation *revocation = &arguments->revocation;
     bool makes = revocation->sub.data || revocation->jti.data || revocation->kid.data ||
                  revocation->before_ms || revocation->until_ms;
     struct failure failure;
     const char *member;
 
-    if ((int)makes + (int)wish->lists + (wish->undone != 0) > 1)
+    if ((int)makes + (int)arguments->lists + (arguments->undone != 0) > 1)
         cli_usage(cli, "--list and --undo cannot be combined with other options");
-    if (wish->lists || wish->undone)
+    if (arguments->lists || arguments->undone)
         return;
     if (!makes)
         cli_usage(cli, "one of --sub, --jti, --kid and --before is needed, or --list, or --undo");
@@ -120,7 +120,8 @@ static int list(struct database *database, const struct cli *cli)
     return r < 0 ? cli_failed(cli, &failure) : cli_done(cli);
 }
 
-static int change(struct database *database, const struct cli *cli, const struct wish *wish)
+static int change(struct database *database, const struct cli *cli,
+                  const struct arguments *arguments)
 {
     const struct sl_slice request_id = sl_slice_str(database->request_id);
     struct sl_call call = SL_CALL_INIT;
@@ -128,12 +129,12 @@ static int change(struct database *database, const struct cli *cli, const struct
     struct failure failure;
     int status, r;
 
-    if (wish->undone)
-        r = sl_unrevoke_call(&call, &database->meta, request_id, wish->undone, &failure);
+    if (arguments->undone)
+        r = sl_unrevoke_call(&call, &database->meta, request_id, arguments->undone, &failure);
     else
-        r = sl_revoke_call(&call, &database->meta, request_id, &wish->revocation, &failure);
+        r = sl_revoke_call(&call, &database->meta, request_id, &arguments->revocation, &failure);
     status = database_write(database, cli, &call, r, &failure, &written);
-    if (status != CLI_GOOD || wish->undone)
+    if (status != CLI_GOOD || arguments->undone)
         return status;
     printf("%" PRIu64 "\n", written.id);
     return cli_done(cli);
@@ -141,15 +142,15 @@ static int change(struct database *database, const struct cli *cli, const struct
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    const struct wish wish = read_wish(cli, argc, argv);
+    const struct arguments arguments = read_arguments(cli, argc, argv);
     struct database database;
     int status;
 
-    check_wish(cli, &wish);
+    check_arguments(cli, &arguments);
     status = database_open(&database, cli, 0);
     if (status != CLI_GOOD)
         return status;
-    status = wish.lists ? list(&database, cli) : change(&database, cli, &wish);
+    status = arguments.lists ? list(&database, cli) : change(&database, cli, &arguments);
     database_close(&database);
     return status;
 }

@@ -87,38 +87,38 @@ static const char *find_subject(const struct cli *cli, const char *sub, const ch
 }
 
 /* The request of the command line. */
-struct wish {
+struct arguments {
     const char *algorithm, *secret_file, *sub, *scope;
     long long ttl_s;
     json_t *extra; /* additional claims */
 };
 
-static void read_options(struct cli *cli, int argc, char **argv, struct wish *wish)
+static void read_options(struct cli *cli, int argc, char **argv, struct arguments *arguments)
 {
     int option;
 
     while ((option = cli_option(cli, argc, argv)) >= 0) {
         switch (option) {
         case 'f':
-            wish->secret_file = optarg;
+            arguments->secret_file = optarg;
             break;
         case 's':
-            wish->sub = optarg;
+            arguments->sub = optarg;
             break;
         case 'o':
-            wish->scope = optarg;
+            arguments->scope = optarg;
             break;
         case 't':
-            wish->ttl_s =
+            arguments->ttl_s =
                 (long long)argument_duration_ms(cli, "ttl", optarg, 1000, TTL_MAX_MS) / 1000;
             break;
         case 'a':
             if (!token_can_sign(optarg))
                 cli_usage(cli, "--alg must be HS256, HS384 or HS512, not '%s'", optarg);
-            wish->algorithm = optarg;
+            arguments->algorithm = optarg;
             break;
         case 'c':
-            add_claim(cli, wish->extra, optarg);
+            add_claim(cli, arguments->extra, optarg);
             break;
         }
     }
@@ -126,37 +126,40 @@ static void read_options(struct cli *cli, int argc, char **argv, struct wish *wi
         cli_usage(cli,
                   "unexpected argument '%s'; give several scopes as one argument: --scope "
                   "'%s %s'",
-                  argv[optind], wish->scope, argv[optind]);
+                  argv[optind], arguments->scope, argv[optind]);
 }
 
-static int make_token(const struct cli *cli, const struct wish *wish, const char *sub)
+static int make_token(const struct cli *cli, const struct arguments *arguments, const char *sub)
 {
     const long long now_s = (long long)time(NULL);
     json_t *claims;
     int status;
 
-    claims = json_pack("{s:s, s:s, s:I, s:I}", "sub", sub, "scope", wish->scope, "iat",
-                       (json_int_t)now_s, "exp", (json_int_t)(now_s + wish->ttl_s));
+    claims = json_pack("{s:s, s:s, s:I, s:I}", "sub", sub, "scope", arguments->scope, "iat",
+                       (json_int_t)now_s, "exp", (json_int_t)(now_s + arguments->ttl_s));
     if (!claims)
         cli_usage(cli, "--sub and --scope must be valid UTF-8");
-    json_object_update(claims, wish->extra);
+    json_object_update(claims, arguments->extra);
     token_claims_check(cli, claims, now_s);
-    status = print_token(cli, wish->algorithm, wish->secret_file, claims);
+    status = print_token(cli, arguments->algorithm, arguments->secret_file, claims);
     json_decref(claims);
     return status;
 }
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    struct wish wish = {.algorithm = "HS256", .ttl_s = TTL_DEFAULT_S, .extra = json_object()};
+    struct arguments arguments = {
+        .algorithm = "HS256", .ttl_s = TTL_DEFAULT_S, .extra = json_object()};
     char room[SL_ID_TEXT_SIZE];
     const char *sub;
     int status;
 
-    read_options(cli, argc, argv, &wish);
-    sub = json_object_get(wish.extra, "sub") ? "-" : find_subject(cli, wish.sub, wish.scope, room);
-    status = sub ? make_token(cli, &wish, sub) : CLI_FAILED;
-    json_decref(wish.extra);
+    read_options(cli, argc, argv, &arguments);
+    sub = json_object_get(arguments.extra, "sub")
+              ? "-"
+              : find_subject(cli, arguments.sub, arguments.scope, room);
+    status = sub ? make_token(cli, &arguments, sub) : CLI_FAILED;
+    json_decref(arguments.extra);
     return status;
 }
 

@@ -197,17 +197,17 @@ static void ask_rules(const struct dialect *dialect, const struct dialect_rules 
 }
 
 /* Requests about connections, and what would be answered about one. */
-static void inquire(const struct dialect *dialect, const struct dialect_route *route,
-                    const struct dialect_request *asking)
+static void query_connections(const struct dialect *dialect, const struct dialect_route *route,
+                              const struct dialect_request *asking)
 {
     const struct dialect_connection one = {
         .id = "00000000000000000000000000000001", .path = "/v1/stream", .address = ""};
-    const struct dialect_findings findings = {
+    const struct dialect_connection_result result = {
         .connections = &one, .count = 1, .not_ended = 1, .has_more = true};
-    struct dialect_inquiry *inquiry = mem_zalloc(sizeof(*inquiry));
+    struct dialect_connection_query *query = mem_zalloc(sizeof(*query));
     struct buffer body = BUFFER_INIT;
     struct http_refusal refusal;
-    int r = route->connections->read(asking, inquiry, &refusal);
+    int r = route->connections->read(asking, query, &refusal);
 
     must(r == 0 || r == -EPROTO);
     if (r < 0) {
@@ -215,16 +215,16 @@ static void inquire(const struct dialect *dialect, const struct dialect_route *r
     } else {
         json_t *json;
 
-        must(inquiry->id_count <= DIALECT_CONNECTIONS_MAX);
-        must(inquiry->max <= DIALECT_CONNECTIONS_MAX);
-        route->connections->wants(inquiry, one.path);
-        must(route->connections->answer(inquiry, &findings, &body) == 0);
+        must(query->id_count <= DIALECT_CONNECTIONS_MAX);
+        must(query->max <= DIALECT_CONNECTIONS_MAX);
+        route->connections->wants(query, one.path);
+        must(route->connections->answer(query, &result, &body) == 0);
         json = json_loadb(body.data, body.size, JSON_REJECT_DUPLICATES, NULL);
         must(json_is_object(json));
         json_decref(json);
     }
     buffer_done(&body);
-    mem_free(inquiry);
+    mem_free(query);
 }
 
 /* --- WebSockets --- */
@@ -395,7 +395,7 @@ static void ask(const struct dialect *dialect, const struct dialect_route *route
     if (route->rules)
         ask_rules(dialect, route->rules, &asking);
     if (route->connections)
-        inquire(dialect, route, &asking);
+        query_connections(dialect, route, &asking);
     http.is_upgrade = true;
     if (route->open)
         open_socket(dialect, route, &asking);

@@ -18,7 +18,7 @@ enum {
     SEND_COST = 2 << 10,     /* the cost of a send, in the same unit */
     LOOK_BACK_COST = 128,    /* the cost of looking at an event, wanted or not */
     COUNT_US = 1000,         /* time limit of a turn for catchers that count */
-    GUEST_US = 500,          /* the part of it for a guest, if there is one */
+    JOB_US = 500,            /* the part of it for a job, if there is one */
     GATHER_BYTES = 16 << 10, /* less waits for the next batch of the log, or a second */
     TICK_MS = 1000
 };
@@ -230,7 +230,7 @@ static void catcher_free(struct catcher *catcher)
 {
     struct catch_up *catch_up = catcher->catch_up;
 
-    catcher_let_go_of_batches(catcher);
+    catcher_release_batches(catcher);
     if (list_contains(&catcher->node))
         list_remove(list_of(catcher), &catcher->node);
     lane_remove_catcher(catcher->lane, &catcher->in_lane);
@@ -416,16 +416,16 @@ static void on_idle(uv_idle_t *idle)
     catch_up_sample_clocks(catch_up);
     catch_up->budget = TURN_BYTES;
     catch_up->count_until_us = now_us + COUNT_US;
-    catch_up_work_for_guests(catch_up, now_us + GUEST_US);
+    catch_up_run_jobs(catch_up, now_us + JOB_US);
     while (catch_up->budget > 0 && (first = list_first(&catch_up->running)))
         step(LIST_OWNER(first, struct catcher, node));
-    if (list_is_empty(&catch_up->running) && list_is_empty(&catch_up->guests))
+    if (list_is_empty(&catch_up->running) && list_is_empty(&catch_up->jobs))
         uv_idle_stop(idle);
 }
 
-void catch_up_guest_start(struct catch_up *catch_up, struct catch_up_guest *guest)
+void catch_up_job_start(struct catch_up *catch_up, struct catch_up_job *job)
 {
-    catch_up_enqueue_guest(catch_up, guest);
+    catch_up_enqueue_job(catch_up, job);
     uv_idle_start(&catch_up->idle, on_idle);
 }
 
@@ -463,8 +463,8 @@ static void on_back_batch(void *owner, uint32_t shard, uint64_t to,
 {
     struct catch_up *catch_up = owner;
 
-    catch_up_wake_guests(catch_up, shard, to, batch);
-    if (!list_is_empty(&catch_up->guests))
+    catch_up_wake_jobs(catch_up, shard, to, batch);
+    if (!list_is_empty(&catch_up->jobs))
         uv_idle_start(&catch_up->idle, on_idle);
     LIST_EACH(&catch_up->looking_back, node)
     {
@@ -653,8 +653,8 @@ struct catch_up *catch_up_new(const struct catch_up_settings *settings)
     list_init(&catch_up->at_head);
     list_init(&catch_up->keeping_up);
     list_init(&catch_up->looking_back);
-    list_init(&catch_up->guests);
-    list_init(&catch_up->waiting_guests);
+    list_init(&catch_up->jobs);
+    list_init(&catch_up->waiting_jobs);
     for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++)
         list_init(&catch_up->waiting[shard]);
     catch_up->open_handles = 2;
@@ -676,8 +676,8 @@ void catch_up_free(struct catch_up *catch_up)
 {
     if (!catch_up)
         return;
-    assert(list_is_empty(&catch_up->all) && list_is_empty(&catch_up->guests) &&
-           list_is_empty(&catch_up->waiting_guests));
+    assert(list_is_empty(&catch_up->all) && list_is_empty(&catch_up->jobs) &&
+           list_is_empty(&catch_up->waiting_jobs));
     uv_close((uv_handle_t *)&catch_up->idle, on_handle_closed);
     uv_close((uv_handle_t *)&catch_up->tick_timer, on_handle_closed);
 }

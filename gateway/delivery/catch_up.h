@@ -52,18 +52,17 @@ struct catch_up_settings {
     uint64_t max_lag_ms;
 };
 
-/* Other work within the time budget of clients that catch up. Guests work one at a time. */
-enum guest_progress { GUEST_GOES_ON, GUEST_WAITS_FOR_LOG, GUEST_IS_DONE };
+/* Other work within the time budget of clients that catch up. Jobs run one at a time. */
+enum job_progress { JOB_GOES_ON, JOB_WAITS_FOR_LOG, JOB_IS_DONE };
 
-struct catch_up_guest {
+struct catch_up_job {
     /* Works until clock_monotonic_us() reaches `until_us`. `log` NULL: there is none. */
-    enum guest_progress (*work)(struct catch_up_guest *guest, struct log_cache *log,
-                                uint64_t until_us);
-    /* A batch has arrived that was requested with log_cache_ask_back(), by any guest. The guest
+    enum job_progress (*work)(struct catch_up_job *job, struct log_cache *log, uint64_t until_us);
+    /* A batch has arrived that was requested with log_cache_ask_back(), by any job. The job
      * works again. */
-    void (*batch)(struct catch_up_guest *guest, uint32_t shard, uint64_t to,
+    void (*batch)(struct catch_up_job *job, uint32_t shard, uint64_t to,
                   const struct cached_batch *batch);
-    struct list_node node; /* in the list of working or waiting guests */
+    struct list_node node; /* in the list of working or waiting jobs */
     bool waits;
 };
 
@@ -113,10 +112,10 @@ bool catch_up_is_resuming(const struct catcher *catcher);
 /* Whether its socket is full. */
 bool catch_up_waits_for_socket(const struct catcher *catcher);
 
-/* The guest works from the next turn on, until it is done. */
-void catch_up_guest_start(struct catch_up *catch_up, struct catch_up_guest *guest);
-/* Stops the guest in any state, also if it is done. */
-void catch_up_guest_stop(struct catch_up *catch_up, struct catch_up_guest *guest);
+/* The job works from the next turn on, until it is done. */
+void catch_up_job_start(struct catch_up *catch_up, struct catch_up_job *job);
+/* Stops the job in any state, also if it is done. */
+void catch_up_job_stop(struct catch_up *catch_up, struct catch_up_job *job);
 
 /* Removes the client, which is in no outbox then. */
 void catch_up_leave(struct catcher *catcher);

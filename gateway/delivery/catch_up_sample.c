@@ -59,7 +59,7 @@ static int take_out(struct catch_up *catch_up, struct lane *from, struct lane *t
     struct catcher *catcher;
 
     lane_tell_left_out(from);
-    if (client->state == CLIENT_NOWHERE) { /* out of memory, or the connection is broken */
+    if (client->state == CLIENT_DETACHED) { /* out of memory, or the connection is broken */
         event_unref(message);
         return 0;
     }

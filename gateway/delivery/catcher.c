@@ -235,7 +235,7 @@ static enum progress enter_ring(struct catcher *catcher)
 {
     const struct ring *ring = catcher->catch_up->ring;
 
-    catcher_let_go_of_batches(catcher);
+    catcher_release_batches(catcher);
     if (catcher->counter) {
         catcher_enter_ring_counting(catcher);
         return PROGRESS;

@@ -91,7 +91,7 @@ struct catch_up {
     struct log_cache *log;
     struct list all, running, at_head, keeping_up, looking_back;
     uint64_t passed_to; /* sequence; everything earlier in the ring has passed, nothing else has */
-    struct list guests, waiting_guests;
+    struct list jobs, waiting_jobs;
     struct list waiting[SL_SHARDS_MAX]; /* by shard, for batches of its log */
     struct catcher *pinner; /* its batches are kept until it has one of each log; NULL: none */
     uv_idle_t idle;
@@ -155,7 +155,7 @@ int catcher_tell_what_is_late(struct catcher *catcher);
 /* Its counts are no longer valid, or the lane's filter has changed. 0; -ENOMEM. */
 int catcher_count_again(struct catcher *catcher);
 /* It needs no more batches. */
-void catcher_let_go_of_batches(struct catcher *catcher);
+void catcher_release_batches(struct catcher *catcher);
 /* The approximate number of events by which it is behind. */
 uint64_t catcher_events_behind(const struct catcher *catcher);
 
@@ -192,16 +192,16 @@ static inline void catch_up_spend(struct catch_up *catch_up, size_t bytes)
     catch_up->budget -= bytes < catch_up->budget ? bytes : catch_up->budget;
 }
 
-/* --- catch_up_guest.c --- */
+/* --- catch_up_job.c --- */
 
-/* The guest works when the idle handle runs. */
-void catch_up_enqueue_guest(struct catch_up *catch_up, struct catch_up_guest *guest);
-/* The first guest works until clock_monotonic_us() reaches `until_us`, and then moves to the end of
+/* The job works when the idle handle runs. */
+void catch_up_enqueue_job(struct catch_up *catch_up, struct catch_up_job *job);
+/* The first job works until clock_monotonic_us() reaches `until_us`, and then moves to the end of
  * the list. */
-void catch_up_work_for_guests(struct catch_up *catch_up, uint64_t until_us);
-/* A batch has arrived that a guest may have requested: waiting guests check it. */
-void catch_up_wake_guests(struct catch_up *catch_up, uint32_t shard, uint64_t to,
-                          const struct cached_batch *batch);
+void catch_up_run_jobs(struct catch_up *catch_up, uint64_t until_us);
+/* A batch has arrived that a job may have requested: waiting jobs check it. */
+void catch_up_wake_jobs(struct catch_up *catch_up, uint32_t shard, uint64_t to,
+                        const struct cached_batch *batch);
 
 void catch_up_sample_clocks(struct catch_up *catch_up);
 /* By the clocks as sampled last. */

@@ -71,7 +71,7 @@ void catcher_ask_log(struct catcher *catcher, uint32_t shard)
                       catch_up->ring->passed[shard]);
 }
 
-void catcher_let_go_of_batches(struct catcher *catcher)
+void catcher_release_batches(struct catcher *catcher)
 {
     struct catch_up *catch_up = catcher->catch_up;
 
@@ -380,7 +380,7 @@ static enum progress merge_begin(struct catcher *catcher, struct merge *merge)
             catch_up->pinner = catcher;
         return PROGRESS_NEEDS_LOG;
     }
-    catcher_let_go_of_batches(catcher);
+    catcher_release_batches(catcher);
     for (uint32_t i = merge->count / 2; i-- > 0;)
         sift_down(merge, i);
     return PROGRESS;

@@ -67,7 +67,7 @@ struct client_sampling {
 };
 
 enum client_state {
-    CLIENT_NOWHERE,
+    CLIENT_DETACHED,
     CLIENT_IN_STEP, /* has everything up to the outbox's last flush */
     CLIENT_FRESH,   /* the same, but not everything in the outbox's history */
     CLIENT_JOINING, /* came after the last flush; the next one includes it */

@@ -85,7 +85,7 @@ static void feed_free(struct home *home, struct home_feed *feed)
     if (!feed)
         return;
     stop_loading(home, feed);
-    feed_free_ties(home, feed);
+    feed_free_links(home, feed);
     feed_shrink(home, feed, FEED_BYTES);
     mem_free(feed->user);
     mem_free(feed);
@@ -102,7 +102,8 @@ static struct home_feed *feed_new(struct home *home, struct sl_slice user)
     list_init(&feed->former);
     feed->user = mem_strndup(user.data, user.size);
     feed->links = hash_map_new();
-    if (!feed->user || !feed->links || feed_tie(home, feed, user, TIE_OWN, true, 0) < 0 ||
+    if (!feed->user || !feed->links ||
+        feed_set_relation(home, feed, user, RELATION_OWN, true, 0) < 0 ||
         hash_map_add(home->feeds, user, feed) < 0) {
         feed_free(home, feed);
         return NULL;
@@ -219,13 +220,13 @@ bool home_wants(const struct home_watch *watch, const struct event *event)
 
 /* Changes a relation of the feed's user. */
 static void feed_change(struct home *home, struct home_feed *feed, struct sl_slice author,
-                        enum tie tie, bool on, uint64_t at)
+                        enum relation relation, bool on, uint64_t at)
 {
     int r;
 
     if (sl_slice_is(author, feed->user))
         return;
-    r = feed_tie(home, feed, author, tie, on, at);
+    r = feed_set_relation(home, feed, author, relation, on, at);
     if (r == 0 && on)
         r = feed_check_bytes(home, feed);
     if (r < 0) {
@@ -261,19 +262,19 @@ static void feed_judge(struct home *home, struct home_feed *feed, struct event *
     case EVENT_FOLLOW:
     case EVENT_UNFOLLOW:
         if (is_actor)
-            feed_change(home, feed, view->target, TIE_FOLLOWS, on, event->id);
+            feed_change(home, feed, view->target, RELATION_FOLLOWS, on, event->id);
         if ((is_actor || is_target) && feed->stage == FEED_LOADED)
             feed_tell(feed, event);
         break;
     case EVENT_HIDE:
     case EVENT_UNHIDE:
         if (is_target)
-            feed_change(home, feed, view->user, TIE_HIDDEN, on, event->id);
+            feed_change(home, feed, view->user, RELATION_HIDDEN, on, event->id);
         break;
     case EVENT_MUTE:
     case EVENT_UNMUTE:
         if (is_actor)
-            feed_change(home, feed, view->target, TIE_MUTED, on, event->id);
+            feed_change(home, feed, view->target, RELATION_MUTED, on, event->id);
         break;
     default:
         break;
@@ -317,12 +318,12 @@ void home_loaded(struct home *home, const char *user, uint64_t load, const struc
     if (!feed)
         return;
     if (feed->is_again)
-        feed_untie_all(feed);
-    r = feed_tie_all(home, feed, &sets->hidden_by, TIE_HIDDEN);
+        feed_remove_relations(feed);
+    r = feed_add_relations(home, feed, &sets->hidden_by, RELATION_HIDDEN);
     if (r == 0)
-        r = feed_tie_all(home, feed, &sets->muted, TIE_MUTED);
+        r = feed_add_relations(home, feed, &sets->muted, RELATION_MUTED);
     if (r == 0)
-        r = feed_tie_all(home, feed, &sets->followed, TIE_FOLLOWS);
+        r = feed_add_relations(home, feed, &sets->followed, RELATION_FOLLOWS);
     if (r < 0) {
         feed_fail(home, feed, r);
         return;

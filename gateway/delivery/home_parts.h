@@ -1,7 +1,7 @@
 /* gateway/delivery/home_parts.h - internal to home: what its files share.
  *
  *     home.c        watching and loading feeds, matching events
- *     home_ties.c   relations of a feed's user: follows, mutes, hides */
+ *     home_links.c   relations of a feed's user: follows, mutes, hides */
 #pragma once
 
 #include "base/hash_map.h"
@@ -15,11 +15,11 @@ struct author {
 };
 
 /* Relations between a feed's user and an author, as bits. */
-enum tie {
-    TIE_OWN = 1,     /* the same user */
-    TIE_FOLLOWS = 2, /* the user follows the author */
-    TIE_HIDDEN = 4,  /* the author hides from the user */
-    TIE_MUTED = 8,   /* the user has muted the author */
+enum relation {
+    RELATION_OWN = 1,     /* the same user */
+    RELATION_FOLLOWS = 2, /* the user follows the author */
+    RELATION_HIDDEN = 4,  /* the author hides from the user */
+    RELATION_MUTED = 8,   /* the user has muted the author */
 };
 
 struct link {
@@ -27,7 +27,7 @@ struct link {
     struct home_feed *feed;
     struct list_node in_author;
     struct list_node in_former; /* in home_feed.former: was shown before, but not now */
-    unsigned ties;
+    unsigned relations;
     uint64_t shown_from, shown_until; /* in `former`: ids between which it was shown last */
 };
 
@@ -67,16 +67,16 @@ int feed_check_bytes(const struct home *home, const struct home_feed *feed);
 
 /* Adds or removes a relation between the author and the feed's user, because of the event `at`; 0:
  * an event in no log, or no event. 0; -ENOMEM. */
-int feed_tie(struct home *home, struct home_feed *feed, struct sl_slice id, enum tie tie, bool on,
-             uint64_t at);
+int feed_set_relation(struct home *home, struct home_feed *feed, struct sl_slice id,
+                      enum relation relation, bool on, uint64_t at);
 /* Adds this relation to all users of the set. 0; -ENOMEM, -EDQUOT: some were added. */
-int feed_tie_all(struct home *home, struct home_feed *feed, const struct home_set *set,
-                 enum tie tie);
+int feed_add_relations(struct home *home, struct home_feed *feed, const struct home_set *set,
+                       enum relation relation);
 /* Removes all relations before the sets are read again after a gap. */
-void feed_untie_all(struct home_feed *feed);
+void feed_remove_relations(struct home_feed *feed);
 /* After the sets were read again: removes authors without relations. */
 void feed_sweep(struct home *home, struct home_feed *feed);
-void feed_free_ties(struct home *home, struct home_feed *feed);
+void feed_free_links(struct home *home, struct home_feed *feed);
 
 /* Whether the author's post, or its deletion, belongs to the feed. */
 bool link_wants(const struct link *link, const struct event *event);

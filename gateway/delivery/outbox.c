@@ -33,15 +33,15 @@ void outbox_init(struct outbox *outbox, const struct outbox_settings *settings,
 
 void outbox_done(struct outbox *outbox)
 {
-    assert(outbox_is_deserted(outbox));
+    assert(!outbox_has_clients(outbox));
     entries_free(outbox);
     if (outbox->settings.has_history)
         compressor_release(outbox->settings.compressor, &outbox->history);
 }
 
-bool outbox_is_deserted(const struct outbox *outbox)
+bool outbox_has_clients(const struct outbox *outbox)
 {
-    return outbox->members == 0;
+    return outbox->members > 0;
 }
 
 static struct list *list_of(struct outbox *outbox, enum client_state state)
@@ -55,7 +55,7 @@ static struct list *list_of(struct outbox *outbox, enum client_state state)
         return &outbox->joining;
     case CLIENT_BEHIND:
         return &outbox->behind;
-    case CLIENT_NOWHERE:
+    case CLIENT_DETACHED:
         break;
     }
     return NULL;
@@ -67,10 +67,10 @@ static void move_to(struct client *client, enum client_state state)
 
     if (client->state == state)
         return;
-    if (client->state != CLIENT_NOWHERE)
+    if (client->state != CLIENT_DETACHED)
         list_remove(list_of(outbox, client->state), &client->node);
     client->state = state;
-    if (state != CLIENT_NOWHERE)
+    if (state != CLIENT_DETACHED)
         list_append(list_of(outbox, state), &client->node);
 }
 
@@ -90,7 +90,7 @@ static void settle_sums(struct client *client)
     struct gzip_sum now, more;
     uint64_t undelivered;
 
-    if (client->state == CLIENT_NOWHERE)
+    if (client->state == CLIENT_DETACHED)
         return;
     undelivered = entries_undelivered_before(outbox, client->at);
     client->undelivered += undelivered - client->undelivered_from;
@@ -103,7 +103,7 @@ static void settle_sums(struct client *client)
     client->sum_from = now;
 }
 
-void outbox_client_said(struct client *client, const struct gzip_sum *said)
+void outbox_client_sent_own(struct client *client, const struct gzip_sum *said)
 {
     if (client->outbox) {
         settle_sums(client);
@@ -143,7 +143,7 @@ void outbox_set_aside(struct client *client)
     settle_sums(client);
     if (client->at == client->outbox->first)
         client->outbox->oldest_moved = true;
-    move_to(client, CLIENT_NOWHERE);
+    move_to(client, CLIENT_DETACHED);
 }
 
 /* Between two flushes, entries are freed only when no client is behind any more: searching for the
@@ -172,7 +172,7 @@ bool outbox_client_is_served(const struct client *client)
     if (!client->outbox)
         return true;
     return !client->outbox->is_incomplete && client->state != CLIENT_BEHIND &&
-           client->state != CLIENT_NOWHERE && client->at == client->outbox->next;
+           client->state != CLIENT_DETACHED && client->at == client->outbox->next;
 }
 
 static void visit_list(const struct list *list, client_visit_fn visit, void *owner)

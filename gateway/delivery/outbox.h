@@ -87,12 +87,12 @@ void outbox_set_aside(struct client *client);
 /* In a gzip body the client has been sent something of its own, with the checksum `said`. Does
  * nothing for a client in no outbox. After outbox_leave(), client->sum is the checksum of
  * everything that it was sent. */
-void outbox_client_said(struct client *client, const struct gzip_sum *said);
+void outbox_client_sent_own(struct client *client, const struct gzip_sum *said);
 
 /* The number of posts that the client was not sent because its dialect left them out. */
 uint64_t outbox_client_undelivered(struct client *client);
 
-bool outbox_is_deserted(const struct outbox *outbox);
+bool outbox_has_clients(const struct outbox *outbox);
 /* Whether the client has been sent everything that it is owed. */
 bool outbox_client_is_served(const struct client *client);
 /* The cursor with which the client would resume: before the first logged event, or gap, that it is

@@ -233,7 +233,7 @@ void outbox_client_owed(const struct client *client, uint64_t now_ms, struct cli
     uint64_t received_ms;
 
     *ret_owed = (struct client_owed){0};
-    if (!outbox || client->state == CLIENT_NOWHERE || client->at >= outbox->next)
+    if (!outbox || client->state == CLIENT_DETACHED || client->at >= outbox->next)
         return;
     received_ms = entry_at(outbox, client->at)->event->received_us / 1000;
     ret_owed->events = outbox->next - client->at;

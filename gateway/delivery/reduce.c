@@ -295,10 +295,10 @@ static bool is_said_twice(const struct reduction *reduction, uint8_t field, stru
     }
 }
 
-enum wish { LEAVE, TAKE, LOOK_INSIDE };
+enum choice { LEAVE, TAKE, LOOK_INSIDE };
 
-static enum wish judge(const struct reduction *reduction, enum object object,
-                       const struct member *member)
+static enum choice choose(const struct reduction *reduction, enum object object,
+                          const struct member *member)
 {
     bool is_short = reduction->fields == EVENT_FIELDS_SHORT;
     const struct row *row = &rows[object][member->row];
@@ -335,15 +335,15 @@ static int reduce_object(struct reduction *reduction, enum object object, struct
     }
     for (size_t i = 0; i < count; i++) {
         struct member member = *member_at(reduction, first + i);
-        enum wish wish = judge(reduction, object, &member);
+        enum choice choice = choose(reduction, object, &member);
         size_t before = json->size;
 
-        if (wish == LEAVE)
+        if (choice == LEAVE)
             continue;
         buffer_append_str(json, before == begin ? "{\"" : ",\"");
         buffer_append_slice(json, member.key);
         buffer_append_str(json, "\":");
-        if (wish == TAKE) {
+        if (choice == TAKE) {
             buffer_append_slice(json, member.value);
             continue;
         }

@@ -184,7 +184,7 @@ static bool look_at(const struct client *client, uint64_t now_ms, struct look *r
     uint64_t events;
 
     *ret_look = (struct look){.now_ms = now_ms, .is_live = !client->catcher};
-    if (client->state == CLIENT_NOWHERE)
+    if (client->state == CLIENT_DETACHED)
         return false;
     if (!client->catcher) {
         outbox_client_owed(client, clock_monotonic_ms(), &owed);

@@ -185,7 +185,7 @@ void trend_source_forget_outlet(struct lane *outlet)
 
 void lane_forget_client(struct lane *lane)
 {
-    if (!outbox_is_deserted(&lane->outbox) || !list_is_empty(&lane->catchers))
+    if (outbox_has_clients(&lane->outbox) || !list_is_empty(&lane->catchers))
         return;
     if (lane->source)
         trend_source_forget_outlet(lane);

@@ -13,7 +13,7 @@
 #include "gateway/dialects/dialects.h"
 #include "gateway/dialects/jetstream_form.h"
 #include "gateway/dialects/jetstream_ids.h"
-#include "gateway/dialects/jetstream_wish.h"
+#include "gateway/dialects/jetstream_selection.h"
 #include "gateway/http/websocket_reader.h"
 #include "src/model/moment.h"
 
@@ -47,13 +47,13 @@ static struct sl_slice types_of(unsigned collections)
 }
 
 /* A time in the future means now; a time before all events means the first one. */
-static void ask_cursor(const struct jetstream_wish *wish, const struct stream_times *times,
-                       struct dialect_stream *asked)
+static void ask_cursor(const struct jetstream_selection *selection,
+                       const struct stream_times *times, struct dialect_stream *asked)
 {
     uint64_t newest_ms = times->newest_ms > times->now_ms ? times->newest_ms : times->now_ms;
-    uint64_t id = jetstream_id_at(wish->cursor_us, times->shards ? times->shards : 1);
+    uint64_t id = jetstream_id_at(selection->cursor_us, times->shards ? times->shards : 1);
 
-    if (!wish->has_cursor || wish->cursor_us / 1000 > newest_ms)
+    if (!selection->has_cursor || selection->cursor_us / 1000 > newest_ms)
         return;
     if (id < SL_MOMENT_ID_MIN)
         id = SL_MOMENT_ID_MIN;
@@ -61,58 +61,58 @@ static void ask_cursor(const struct jetstream_wish *wish, const struct stream_ti
     dialect_ask(asked, "since", sl_slice_str(asked->room));
 }
 
-static int ask(struct jetstream_wish *wish, const struct stream_times *times,
+static int ask(struct jetstream_selection *selection, const struct stream_times *times,
                struct dialect_stream *asked)
 {
     unsigned all = (1u << JETSTREAM_COLLECTIONS) - 1;
-    unsigned collections = wish->has_collections ? wish->collections : all;
+    unsigned collections = selection->has_collections ? selection->collections : all;
 
     *asked = (struct dialect_stream){
-        .stream = wish->has_dids ? STREAM_FILTER : STREAM_FIREHOSE,
+        .stream = selection->has_dids ? STREAM_FILTER : STREAM_FIREHOSE,
         .format = FORMAT_WEBSOCKET,
-        .options = jetstream_options(collections, wish->max_bytes, times->shards),
+        .options = jetstream_options(collections, selection->max_bytes, times->shards),
         .authors_only = true,
         .again = DIALECT_CONTINUES,
-        .first = wish->waits ? DIALECT_WAITS : DIALECT_BEGINS,
+        .first = selection->waits ? DIALECT_WAITS : DIALECT_BEGINS,
     };
     dialect_ask(asked, "types", types_of(collections));
-    ask_cursor(wish, times, asked);
-    if (!wish->has_dids)
+    ask_cursor(selection, times, asked);
+    if (!selection->has_dids)
         return 0;
-    asked->memory = mem_strndup(wish->users.data, wish->users.size);
+    asked->memory = mem_strndup(selection->users.data, selection->users.size);
     if (!asked->memory)
         return -ENOMEM;
-    dialect_ask(asked, "follow", sl_slice(asked->memory, wish->users.size));
+    dialect_ask(asked, "follow", sl_slice(asked->memory, selection->users.size));
     return 0;
 }
 
 static int open_stream(const struct dialect_request *request, struct dialect_stream *ret_asked,
                        struct http_refusal *refusal)
 {
-    struct jetstream_wish wish;
-    int r = jetstream_wish_read_query(request->http->query, &wish, refusal);
+    struct jetstream_selection selection;
+    int r = jetstream_selection_read_query(request->http->query, &selection, refusal);
 
     if (r == 0 && request->http->socket_encoding.data) /* another way to ask for compression */
-        r = jetstream_wish_refuse_compression(refusal);
+        r = jetstream_selection_refuse_compression(refusal);
     if (r == 0)
-        r = ask(&wish, &request->times, ret_asked);
-    jetstream_wish_done(&wish);
+        r = ask(&selection, &request->times, ret_asked);
+    jetstream_selection_done(&selection);
     return r;
 }
 
 static int hear(struct sl_slice text, const struct stream_times *times,
                 struct dialect_message *ret_message, struct http_refusal *refusal)
 {
-    struct jetstream_wish wish;
+    struct jetstream_selection selection;
     bool is_known;
-    int r = jetstream_wish_read_message(text, &wish, &is_known, refusal);
+    int r = jetstream_selection_read_message(text, &selection, &is_known, refusal);
 
     *ret_message = (struct dialect_message){.act = DIALECT_IGNORE};
     if (r == 0 && is_known) {
         ret_message->act = DIALECT_OPEN;
-        r = ask(&wish, times, &ret_message->asked);
+        r = ask(&selection, times, &ret_message->asked);
     }
-    jetstream_wish_done(&wish);
+    jetstream_selection_done(&selection);
     return r;
 }
 

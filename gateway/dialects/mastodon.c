@@ -68,7 +68,8 @@ static int read_stream(const struct dialect_request *request, struct dialect_str
     struct form form = {names, PARAMETERS, values, NULL};
     struct sl_slice since = http_trim(request->http->last_event_id);
     int r = dialect_read_form(request, &form, refusal);
-    struct mastodon_wish wish = {.tag = values[PARAMETER_TAG], .list = values[PARAMETER_LIST]};
+    struct mastodon_selection selection = {.tag = values[PARAMETER_TAG],
+                                           .list = values[PARAMETER_LIST]};
     char name[NAME_SIZE];
 
     *asked = (struct dialect_stream){
@@ -76,8 +77,8 @@ static int read_stream(const struct dialect_request *request, struct dialect_str
     dialect_ask(asked, "access_token", values[PARAMETER_ACCESS_TOKEN]);
     if (since.size > 0)
         dialect_ask(asked, "since", since);
-    wish.name = name_of(request->http->path, values[PARAMETER_ONLY_MEDIA], name);
-    return r < 0 ? r : mastodon_ask(&wish, asked, asked->room, refusal);
+    selection.name = name_of(request->http->path, values[PARAMETER_ONLY_MEDIA], name);
+    return r < 0 ? r : mastodon_ask(&selection, asked, asked->room, refusal);
 }
 
 /* --- discovery ------------------------------------------------------------------------------- */

@@ -46,22 +46,22 @@ int mastodon_find_token(const struct dialect_request *request, struct sl_slice *
 /* Prints `,"stream":["hashtag","tea"]`, with which all events of the stream end. A tag is left out
  * for streams that have none: it could be of any length, and would make the stream a different
  * one. */
-static int print_tail(const struct mastodon_wish *wish, struct dialect_stream *asked,
+static int print_tail(const struct mastodon_selection *selection, struct dialect_stream *asked,
                       struct buffer *text)
 {
     bool has_tag = asked->parameter_count > 0 && !(asked->options & MASTODON_SILENT);
 
     buffer_append_str(text, ",\"stream\":[");
-    buffer_append_json_string(text, wish->name);
+    buffer_append_json_string(text, selection->name);
     if (has_tag) {
         buffer_append_char(text, ',');
-        buffer_append_json_string(text, wish->tag);
+        buffer_append_json_string(text, selection->tag);
     }
     buffer_append_char(text, ']');
     return text->failed ? -ENOMEM : 0;
 }
 
-static int ask(const struct mastodon_wish *wish, struct dialect_stream *asked,
+static int ask(const struct mastodon_selection *selection, struct dialect_stream *asked,
                struct http_refusal *refusal)
 {
     struct buffer tail = BUFFER_INIT;
@@ -70,9 +70,9 @@ static int ask(const struct mastodon_wish *wish, struct dialect_stream *asked,
     *asked = (struct dialect_stream){
         .format = FORMAT_WEBSOCKET, .options = MASTODON_ON_WEBSOCKET, .again = DIALECT_KEEPS};
     static_assert(MASTODON_ROOM_SIZE <= sizeof(asked->room), "there is room for a tag");
-    r = mastodon_ask(wish, asked, asked->room, refusal);
+    r = mastodon_ask(selection, asked, asked->room, refusal);
     if (r == 0)
-        r = print_tail(wish, asked, &tail);
+        r = print_tail(selection, asked, &tail);
     if (r == 0)
         asked->memory = mem_strndup(tail.data, tail.size);
     if (r == 0 && !asked->memory)
@@ -92,9 +92,9 @@ int mastodon_open(const struct dialect_request *request, struct dialect_stream *
 
     *ret_asked = (struct dialect_stream){.first = DIALECT_IDLES};
     if (r == 0 && values[PARAMETER_STREAM].data)
-        r = ask(&(struct mastodon_wish){.name = values[PARAMETER_STREAM],
-                                        .tag = values[PARAMETER_TAG],
-                                        .list = values[PARAMETER_LIST]},
+        r = ask(&(struct mastodon_selection){.name = values[PARAMETER_STREAM],
+                                             .tag = values[PARAMETER_TAG],
+                                             .list = values[PARAMETER_LIST]},
                 ret_asked, refusal);
     form_done(&form);
     return r;
@@ -115,9 +115,9 @@ static struct sl_slice stream_name(const json_t *message)
 static int read_message(const json_t *json, struct dialect_message *message,
                         struct http_refusal *refusal)
 {
-    const struct mastodon_wish wish = {.name = stream_name(json),
-                                       .tag = event_json_text(json, "tag"),
-                                       .list = event_json_text(json, "list")};
+    const struct mastodon_selection selection = {.name = stream_name(json),
+                                                 .tag = event_json_text(json, "tag"),
+                                                 .list = event_json_text(json, "list")};
     struct sl_slice type = event_json_text(json, "type");
 
     if (sl_slice_is(type, "subscribe"))
@@ -126,7 +126,7 @@ static int read_message(const json_t *json, struct dialect_message *message,
         message->act = DIALECT_CLOSE;
     else
         return 0;
-    return ask(&wish, &message->asked, refusal);
+    return ask(&selection, &message->asked, refusal);
 }
 
 int mastodon_hear(struct sl_slice text, const struct stream_times *times,

@@ -73,28 +73,28 @@ static int ask_tag(struct sl_slice tag, struct dialect_stream *asked, char *room
     return r;
 }
 
-static int refuse_name(const struct mastodon_wish *wish, struct http_refusal *refusal)
+static int refuse_name(const struct mastodon_selection *selection, struct http_refusal *refusal)
 {
-    if (!sl_slice_is(wish->name, "list"))
+    if (!sl_slice_is(selection->name, "list"))
         return http_refuse(refusal, 400, "unknown_stream", "stream", "Unknown stream type");
-    if (wish->list.size == 0)
+    if (selection->list.size == 0)
         return http_refuse(refusal, 400, "no_list", "list", "Missing list name parameter");
     return http_refuse(refusal, 404, "no_such_list", "list", "there are no lists here");
 }
 
-int mastodon_ask(const struct mastodon_wish *wish, struct dialect_stream *asked, char *room,
-                 struct http_refusal *refusal)
+int mastodon_ask(const struct mastodon_selection *selection, struct dialect_stream *asked,
+                 char *room, struct http_refusal *refusal)
 {
     const struct row *row = rows, *end = rows + sizeof(rows) / sizeof(rows[0]);
 
-    while (row < end && !sl_slice_is(wish->name, row->name))
+    while (row < end && !sl_slice_is(selection->name, row->name))
         row++;
     if (row == end)
-        return refuse_name(wish, refusal);
+        return refuse_name(selection, refusal);
     asked->stream = row->stream;
     asked->options |= row->options;
     if (row->has_tag)
-        return ask_tag(wish->tag, asked, room, refusal);
+        return ask_tag(selection->tag, asked, room, refusal);
     if (row->options & MASTODON_SILENT)
         be_silent(asked);
     return 0;

@@ -8,7 +8,7 @@
 #include "gateway/front/dialect.h"
 
 /* A stream as the client names it, such as "hashtag:local", with its parameters. */
-struct mastodon_wish {
+struct mastodon_selection {
     struct sl_slice name;
     struct sl_slice tag, list; /* absent: not given */
 };
@@ -20,8 +20,8 @@ enum {
     MASTODON_TAG_MAX_BYTES = 200, /* before letters are selected */
     MASTODON_ROOM_SIZE = MASTODON_TAG_MAX_BYTES + 2
 };
-int mastodon_ask(const struct mastodon_wish *wish, struct dialect_stream *asked, char *room,
-                 struct http_refusal *refusal);
+int mastodon_ask(const struct mastodon_selection *selection, struct dialect_stream *asked,
+                 char *room, struct http_refusal *refusal);
 
 /* What a client is told of a refusal. If it is about the filter that a tag became, that filter must
  * not be mentioned, because the client knows nothing of it. */

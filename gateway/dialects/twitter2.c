@@ -114,6 +114,6 @@ const struct dialect twitter2 = {
     .render = twitter2_render,
     .check_rules = twitter2_check_rules,
     .read_rule = twitter2_read_rule,
-    .farewell = twitter2_farewell,
+    .disconnect = twitter2_disconnect,
     .refuse = twitter2_refuse,
 };

@@ -2,7 +2,7 @@
  *
  * Endpoints have names that stand for the paths of streams; a connection that does not belong to
  * this dialect is listed with its path. Closed connections are not remembered, so none is
- * `inactive`. The options of an inquiry are the selected endpoints and fields. */
+ * `inactive`. The options of a query are the selected endpoints and fields. */
 #include "gateway/dialects/twitter2_connections.h"
 
 #include <errno.h>
@@ -58,9 +58,9 @@ static const char *const fields[FIELDS] = {
 /* Bits of the options: endpoints from bit 0 on, fields from FIELDS_AT on. */
 enum { FIELDS_AT = 32 };
 
-static bool has_field(const struct dialect_inquiry *inquiry, enum field field)
+static bool has_field(const struct dialect_connection_query *query, enum field field)
 {
-    return inquiry->options & UINT64_C(1) << (FIELDS_AT + (unsigned)field);
+    return query->options & UINT64_C(1) << (FIELDS_AT + (unsigned)field);
 }
 
 /* --- parameters ------------------------------------------------------------------------------ */
@@ -146,26 +146,26 @@ static int read_max(struct sl_slice text, unsigned *ret_max, struct http_refusal
     return 0;
 }
 
-static int read_list(const struct sl_slice *values, struct dialect_inquiry *inquiry,
+static int read_list(const struct sl_slice *values, struct dialect_connection_query *query,
                      struct http_refusal *refusal)
 {
     struct sl_slice status = values[PARAMETER_STATUS];
     struct sl_slice after = values[PARAMETER_PAGINATION_TOKEN];
-    int r = read_endpoints(values[PARAMETER_ENDPOINTS], &inquiry->options, refusal);
+    int r = read_endpoints(values[PARAMETER_ENDPOINTS], &query->options, refusal);
 
-    inquiry->is_all = (inquiry->options & UINT32_MAX) == 0;
+    query->is_all = (query->options & UINT32_MAX) == 0;
     if (r == 0)
-        r = read_fields(values[PARAMETER_CONNECTION_FIELDS], &inquiry->options, refusal);
+        r = read_fields(values[PARAMETER_CONNECTION_FIELDS], &query->options, refusal);
     if (r == 0)
-        r = read_max(values[PARAMETER_MAX_RESULTS], &inquiry->max, refusal);
+        r = read_max(values[PARAMETER_MAX_RESULTS], &query->max, refusal);
     if (r < 0)
         return r;
     if (after.data && after.size != DIALECT_CONNECTION_ID_SIZE - 1)
         return refuse_value(PARAMETER_PAGINATION_TOKEN, after, "a `next_token`", refusal);
     if (after.data)
-        memcpy(inquiry->after, after.data, after.size);
+        memcpy(query->after, after.data, after.size);
     if (sl_slice_is(status, "inactive"))
-        inquiry->max = 0;
+        query->max = 0;
     else if (status.data && !sl_slice_is(status, "active") && !sl_slice_is(status, "all"))
         return refuse_value(PARAMETER_STATUS, status, "one of [active,inactive,all]", refusal);
     return 0;
@@ -181,7 +181,7 @@ static int refuse_body(struct http_refusal *refusal)
                        DIALECT_CONNECTIONS_MAX);
 }
 
-static int read_uuids(const json_t *uuids, struct dialect_inquiry *inquiry,
+static int read_uuids(const json_t *uuids, struct dialect_connection_query *query,
                       struct http_refusal *refusal)
 {
     size_t count = json_array_size(uuids);
@@ -193,26 +193,25 @@ static int read_uuids(const json_t *uuids, struct dialect_inquiry *inquiry,
 
         if (!json_is_string(id) || json_string_length(id) != DIALECT_CONNECTION_ID_SIZE - 1)
             return refuse_body(refusal);
-        memcpy(inquiry->ids[inquiry->id_count++], json_string_value(id),
-               DIALECT_CONNECTION_ID_SIZE);
+        memcpy(query->ids[query->id_count++], json_string_value(id), DIALECT_CONNECTION_ID_SIZE);
     }
     return 0;
 }
 
-static int read_body(struct sl_slice body, struct dialect_inquiry *inquiry,
+static int read_body(struct sl_slice body, struct dialect_connection_query *query,
                      struct http_refusal *refusal)
 {
     json_t *object =
         body.size > 0 ? json_loadb(body.data, body.size, JSON_REJECT_DUPLICATES, NULL) : NULL;
     int r = json_object_size(object) == 1
-                ? read_uuids(json_object_get(object, "uuids"), inquiry, refusal)
+                ? read_uuids(json_object_get(object, "uuids"), query, refusal)
                 : refuse_body(refusal);
 
     json_decref(object);
     return r;
 }
 
-static int read_end(const struct http_request *http, struct dialect_inquiry *inquiry,
+static int read_end(const struct http_request *http, struct dialect_connection_query *query,
                     struct http_refusal *refusal)
 {
     const struct sl_slice root = SL_SLICE(TWITTER2_CONNECTIONS "/");
@@ -221,23 +220,23 @@ static int read_end(const struct http_request *http, struct dialect_inquiry *inq
                                : SL_SLICE_NONE;
     unsigned endpoint = endpoint_called(name);
 
-    inquiry->ends = true;
+    query->ends = true;
     if (!name.data)
-        return read_body(http->body, inquiry, refusal);
-    inquiry->is_all = sl_slice_is(name, "all");
-    if (inquiry->is_all)
+        return read_body(http->body, query, refusal);
+    query->is_all = sl_slice_is(name, "all");
+    if (query->is_all)
         return 0;
     if (endpoint == UINT32_MAX)
         return http_refuse(refusal, 400, "bad_endpoint", "endpoint_id",
                            "The `endpoint_id` path parameter value [%.*s] is not the name of an "
                            "endpoint, as sample_stream is",
                            name.size < 80 ? (int)name.size : 80, name.data);
-    inquiry->options = UINT64_C(1) << endpoint;
+    query->options = UINT64_C(1) << endpoint;
     return 0;
 }
 
-static int read_inquiry(const struct dialect_request *request, struct dialect_inquiry *inquiry,
-                        struct http_refusal *refusal)
+static int read_query(const struct dialect_request *request, struct dialect_connection_query *query,
+                      struct http_refusal *refusal)
 {
     bool is_list = request->http->method == HTTP_GET;
     struct sl_slice values[PARAMETERS];
@@ -245,17 +244,16 @@ static int read_inquiry(const struct dialect_request *request, struct dialect_in
     int r = form_read(&form, &request->http->query, 1, refusal);
 
     if (r == 0)
-        r = is_list ? read_list(values, inquiry, refusal)
-                    : read_end(request->http, inquiry, refusal);
+        r = is_list ? read_list(values, query, refusal) : read_end(request->http, query, refusal);
     form_done(&form);
     return r;
 }
 
-static bool wants(const struct dialect_inquiry *inquiry, const char *path)
+static bool wants(const struct dialect_connection_query *query, const char *path)
 {
     for (unsigned i = 0; i < ENDPOINTS; i++) {
         if (endpoints[i].path && strcmp(endpoints[i].path, path) == 0)
-            return inquiry->options & UINT64_C(1) << i;
+            return query->options & UINT64_C(1) << i;
     }
     return false;
 }
@@ -271,33 +269,33 @@ static const char *endpoint_at(const char *path)
     return path;
 }
 
-static json_t *connection_of(const struct dialect_inquiry *inquiry,
+static json_t *connection_of(const struct dialect_connection_query *query,
                              const struct dialect_connection *connection)
 {
     json_t *json = json_pack("{s:s}", "id", connection->id);
 
-    if (has_field(inquiry, FIELD_ENDPOINT_NAME))
+    if (has_field(query, FIELD_ENDPOINT_NAME))
         json_object_set_new(json, "endpoint_name", json_string(endpoint_at(connection->path)));
-    if (has_field(inquiry, FIELD_CONNECTED_AT))
+    if (has_field(query, FIELD_CONNECTED_AT))
         json_object_set_new(json, "connected_at", event_json_time(connection->since_ms));
-    if (has_field(inquiry, FIELD_CLIENT_IP) && connection->address[0])
+    if (has_field(query, FIELD_CLIENT_IP) && connection->address[0])
         json_object_set_new(json, "client_ip", json_string(connection->address));
     return json;
 }
 
-static json_t *list_of(const struct dialect_inquiry *inquiry,
-                       const struct dialect_findings *findings)
+static json_t *list_of(const struct dialect_connection_query *query,
+                       const struct dialect_connection_result *result)
 {
-    json_t *answer = json_pack("{s:{s:I}}", "meta", "result_count", (json_int_t)findings->count);
+    json_t *answer = json_pack("{s:{s:I}}", "meta", "result_count", (json_int_t)result->count);
     json_t *meta = json_object_get(answer, "meta"), *data = json_array();
 
-    for (size_t i = 0; i < findings->count; i++)
-        json_array_append_new(data, connection_of(inquiry, &findings->connections[i]));
-    if (findings->count > 0)
+    for (size_t i = 0; i < result->count; i++)
+        json_array_append_new(data, connection_of(query, &result->connections[i]));
+    if (result->count > 0)
         json_object_set(answer, "data", data);
-    if (findings->count > 0 && findings->has_more)
+    if (result->count > 0 && result->has_more)
         json_object_set_new(meta, "next_token",
-                            json_string(findings->connections[findings->count - 1].id));
+                            json_string(result->connections[result->count - 1].id));
     json_decref(data);
     return answer;
 }
@@ -313,14 +311,14 @@ static json_t *end_of(const struct dialect_connection *connection, bool is_compl
     return json;
 }
 
-static json_t *ends_of(const struct dialect_findings *findings)
+static json_t *ends_of(const struct dialect_connection_result *result)
 {
     json_t *results = json_array();
 
-    for (size_t i = 0; i < findings->count; i++)
-        json_array_append_new(results, end_of(&findings->connections[i], findings->is_complete));
-    return json_pack("{s:{s:I,s:I,s:o}}", "data", "successful_kills", (json_int_t)findings->ended,
-                     "failed_kills", (json_int_t)findings->not_ended, "results", results);
+    for (size_t i = 0; i < result->count; i++)
+        json_array_append_new(results, end_of(&result->connections[i], result->is_complete));
+    return json_pack("{s:{s:I,s:I,s:o}}", "data", "successful_kills", (json_int_t)result->ended,
+                     "failed_kills", (json_int_t)result->not_ended, "results", results);
 }
 
 /* An error next to the results: not all workers have answered. */
@@ -331,17 +329,17 @@ static json_t *silence(void)
                      "A server has not answered: there may be more connections.", "status", 503);
 }
 
-static int answer(const struct dialect_inquiry *inquiry, const struct dialect_findings *findings,
-                  struct buffer *ret_body)
+static int answer(const struct dialect_connection_query *query,
+                  const struct dialect_connection_result *result, struct buffer *ret_body)
 {
-    json_t *json = inquiry->ends ? ends_of(findings) : list_of(inquiry, findings);
+    json_t *json = query->ends ? ends_of(result) : list_of(query, result);
     int r;
 
-    if (json && !findings->is_complete)
+    if (json && !result->is_complete)
         json_object_set_new(json, "errors", silence());
     r = json ? event_json_append(json, 0, ret_body) : -ENOMEM;
     json_decref(json);
     return r;
 }
 
-const struct dialect_connections twitter2_connections = {read_inquiry, wants, answer};
+const struct dialect_connections twitter2_connections = {read_query, wants, answer};

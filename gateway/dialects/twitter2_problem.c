@@ -117,7 +117,7 @@ static const char *const disconnect_types[DISCONNECT_REASON_COUNT] = {
 };
 
 /* A stream that reaches its end gets no such message. */
-void twitter2_farewell(enum disconnect_reason why, struct buffer *ret_json)
+void twitter2_disconnect(enum disconnect_reason why, struct buffer *ret_json)
 {
     if (!disconnect_types[why])
         return;

@@ -20,5 +20,5 @@ void twitter2_refuse(const struct http_request *http, const struct http_refusal 
                      struct buffer *ret_body, struct http_answer *ret_answer);
 /* The last message of a stream, with the reason of its end:
  * {"errors":[{"title":"operational-disconnect","disconnect_type":"SlowReader",...}]}. See
- * dialect.farewell(). */
-void twitter2_farewell(enum disconnect_reason why, struct buffer *ret_json);
+ * dialect.disconnect(). */
+void twitter2_disconnect(enum disconnect_reason why, struct buffer *ret_json);

@@ -165,7 +165,7 @@ struct dialect {
      * the stream began, because render() left them out. NULL: clients are not told. */
     void (*limit)(uint64_t posts, uint64_t now_ms, struct buffer *ret_json);
     /* The JSON at the end of HTTP streams; nothing: they just end. NULL: all do. */
-    void (*farewell)(enum disconnect_reason why, struct buffer *ret_json);
+    void (*disconnect)(enum disconnect_reason why, struct buffer *ret_json);
     struct dialect_close (*close_of)(enum disconnect_reason why); /* NULL: as ours */
     /* Renders the refusal of `http` in this dialect: sets status, type and headers, and appends the
      * body. */

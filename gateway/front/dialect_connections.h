@@ -16,7 +16,7 @@ enum {
     DIALECT_CONNECTION_ID_SIZE = 32 + 1
 };
 
-struct dialect_inquiry {
+struct dialect_connection_query {
     bool ends;    /* end the connections; otherwise list them */
     unsigned max; /* for a list, at most DIALECT_CONNECTIONS_MAX; 0: nothing is asked */
     char after[DIALECT_CONNECTION_ID_SIZE]; /* for a list: those with greater ids; empty: all */
@@ -34,7 +34,7 @@ struct dialect_connection {
     bool is_ended;                   /* it was to be ended, and has; only its id is known */
 };
 
-struct dialect_findings {
+struct dialect_connection_result {
     const struct dialect_connection *connections; /* those that have ended come first */
     size_t count;
     uint64_t ended, not_ended;
@@ -44,12 +44,12 @@ struct dialect_findings {
 
 /* A route about connections. */
 struct dialect_connections {
-    /* 0; -EPROTO: *refusal; -ENOMEM. *ret_inquiry is initially zero. */
-    int (*read)(const struct dialect_request *request, struct dialect_inquiry *ret_inquiry,
+    /* 0; -EPROTO: *refusal; -ENOMEM. *ret_query is initially zero. */
+    int (*read)(const struct dialect_request *request, struct dialect_connection_query *ret_query,
                 struct http_refusal *refusal);
     /* Whether connections with this path are wanted. */
-    bool (*wants)(const struct dialect_inquiry *inquiry, const char *path);
+    bool (*wants)(const struct dialect_connection_query *query, const char *path);
     /* Writes the body. 0; -ENOMEM. */
-    int (*answer)(const struct dialect_inquiry *inquiry, const struct dialect_findings *findings,
-                  struct buffer *ret_body);
+    int (*answer)(const struct dialect_connection_query *query,
+                  const struct dialect_connection_result *result, struct buffer *ret_body);
 };

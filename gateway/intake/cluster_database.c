@@ -79,7 +79,7 @@ static void note_empty(struct shard *shard)
 /* From now on this is the database. */
 static void note_database(struct cluster_subscriber *subscriber, const struct sl_meta *meta)
 {
-    const struct redis_news *news = &subscriber->settings.news;
+    const struct redis_state_callbacks *news = &subscriber->settings.news;
 
     subscriber->meta = *meta;
     subscriber->meta.is_clustered = true;

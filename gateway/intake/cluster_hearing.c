@@ -23,7 +23,7 @@ void cluster_try_later(struct cluster_subscriber *subscriber)
 
 static void tell_away(struct cluster_subscriber *subscriber, const char *reason)
 {
-    const struct redis_news *news = &subscriber->settings.news;
+    const struct redis_state_callbacks *news = &subscriber->settings.news;
 
     if (news->away)
         news->away(news->context, reason);
@@ -31,7 +31,7 @@ static void tell_away(struct cluster_subscriber *subscriber, const char *reason)
 
 void cluster_doubt(struct cluster_subscriber *subscriber, const char *reason)
 {
-    const struct redis_news *news = &subscriber->settings.news;
+    const struct redis_state_callbacks *news = &subscriber->settings.news;
     char room[LOG_QUOTE_SIZE];
 
     failure_set(&subscriber->why_away, 0, "%s", reason);

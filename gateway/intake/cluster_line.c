@@ -114,7 +114,7 @@ static void take_confirmation(struct line *line, const redisReply *reply)
     cluster_classic_seek(line->subscriber);
 }
 
-static void take_farewell(struct line *line, const redisReply *reply)
+static void take_unsubscribed(struct line *line, const redisReply *reply)
 {
     struct shard *shard = shard_of_channel(line->subscriber, reply->element[1]);
 
@@ -202,7 +202,7 @@ static void on_reply(void *context, const redisReply *reply)
         settle(line);
         cluster_classic_confirm(line);
     } else if (is_kind(reply, "sunsubscribe", 3)) {
-        take_farewell(line, reply);
+        take_unsubscribed(line, reply);
     } else if (redis_session_is_refused_ping(reply)) {
         line->has_turn = true;
         note_pong(line);

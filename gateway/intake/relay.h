@@ -21,7 +21,7 @@ struct relay_settings {
     struct broadcast *broadcast;
     unsigned worker; /* its seat */
     struct metrics *metrics;
-    struct redis_news news; /* except `doubt` */
+    struct redis_state_callbacks news; /* except `doubt` */
 };
 
 struct relay_callbacks {

@@ -66,7 +66,7 @@ struct subscriber {
     uv_timer_t timer;                   /* when to try again */
     struct subscriber_callbacks callbacks;
     void *context;
-    struct redis_news news;
+    struct redis_state_callbacks news;
     struct metrics *metrics;
     uint32_t ping_ms, rest_ms;
     struct sl_redis_address address;

@@ -29,7 +29,7 @@
 struct redis_commands;
 
 /* What is found out about Redis, for other users of it. Each may be NULL. */
-struct redis_news {
+struct redis_state_callbacks {
     void *context;
     /* With sentinels only: the address of the master, by the sentinels or by itself. Connections to
      * another one should be closed. */
@@ -55,7 +55,7 @@ struct subscriber_settings {
     struct redis_commands *commands; /* for a cluster: used for everything but the live channels */
     uint32_t begin_wait_ms; /* for a cluster: how long to wait for the rest when some shards are
                                ready; 0: 2 s */
-    struct redis_news news;
+    struct redis_state_callbacks news;
 };
 
 struct subscriber_callbacks {

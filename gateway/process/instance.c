@@ -58,8 +58,8 @@ static int open_private_redis(const struct config *config, const char *data_dir,
         return config_refuse(config, CONFIG_OPTION_data_dir, reterr, r, "%s", why.text);
     }
     if (instance->has_predecessor) {
-        lock = instance->heritage.lock;
-        instance->heritage.lock = -1;
+        lock = instance->handover.lock;
+        instance->handover.lock = -1;
     }
     r = private_redis_inherit(data_dir, config->redis_server, lock, &instance->private_redis, &why);
     if (r < 0)
@@ -123,8 +123,8 @@ static int inherit_listener(const struct config *config, enum listener_kind kind
     unsigned workers = listener->count;
     int r;
 
-    *listener = instance->heritage.listeners[kind];
-    instance->heritage.listeners[kind].count = 0;
+    *listener = instance->handover.listeners[kind];
+    instance->handover.listeners[kind].count = 0;
     instance->inherited[kind] = listener->count;
     if (listener->count >= workers)
         return 0;
@@ -141,13 +141,13 @@ static int inherit_listener(const struct config *config, enum listener_kind kind
 static int find_predecessor(const struct config *config, const char *data_dir,
                             struct instance *instance, struct failure *reterr)
 {
-    struct heritage *heritage = &instance->heritage;
+    struct handover *handover = &instance->handover;
     struct failure why;
     int r;
 
     if (!config->takeover)
         return 0;
-    r = data_dir ? heritage_ask(data_dir, heritage, &why) : -ENOENT;
+    r = data_dir ? handover_request(data_dir, handover, &why) : -ENOENT;
     if (r == -ENOENT) {
         log_info("nobody_to_take_over", "data_dir=%s", data_dir ? data_dir : "none");
         return 0;
@@ -155,13 +155,13 @@ static int find_predecessor(const struct config *config, const char *data_dir,
     if (r < 0)
         return config_refuse(config, CONFIG_OPTION_takeover, reterr, r, "%s", why.text);
     instance->has_predecessor = true;
-    if (config->redis && heritage->lock >= 0)
+    if (config->redis && handover->lock >= 0)
         return config_refuse(config, CONFIG_OPTION_takeover, reterr, -EINVAL,
                              "the running sluiced (pid %d) has a private Redis, and this one is "
                              "told to use another",
-                             (int)heritage->pid);
-    log_info("taking_over", "pid=%d sockets=%u", (int)heritage->pid,
-             heritage->listeners[LISTENER_PUBLIC].count + heritage->listeners[LISTENER_OPS].count);
+                             (int)handover->pid);
+    log_info("taking_over", "pid=%d sockets=%u", (int)handover->pid,
+             handover->listeners[LISTENER_PUBLIC].count + handover->listeners[LISTENER_OPS].count);
     return 0;
 }
 
@@ -170,7 +170,7 @@ static int find_listener(const struct config *config, enum listener_kind kind, c
                          struct instance *instance, bool *ret_with_proxy, struct failure *reterr)
 {
     const char *text = kind == LISTENER_PUBLIC ? config->listen : config->ops_listen;
-    struct heritage *heritage = &instance->heritage;
+    struct handover *handover = &instance->handover;
     char room[LISTENER_DESCRIPTION_SIZE];
     struct listen_address address;
     struct failure why;
@@ -179,21 +179,21 @@ static int find_listener(const struct config *config, enum listener_kind kind, c
 
     if (!text) {
         instance->listeners[kind].count = 0;
-        heritage_close_listener(heritage, kind);
+        handover_close_listener(handover, kind);
         return 0;
     }
     r = listen_address_parse(sl_slice_str(text), &address, &why);
     if (r < 0)
         return config_refuse(config, listener_options[kind], reterr, r, "%s", why.text);
     *ret_with_proxy = address.with_proxy;
-    elsewhere = find_elsewhere(&heritage->listeners[kind], &address);
+    elsewhere = find_elsewhere(&handover->listeners[kind], &address);
     if (elsewhere && kind == LISTENER_PUBLIC)
         return config_refuse(config, CONFIG_OPTION_takeover, reterr, -EINVAL,
-                             "the running sluiced (pid %d) serves %s, not %s", (int)heritage->pid,
+                             "the running sluiced (pid %d) serves %s, not %s", (int)handover->pid,
                              listener_describe(*elsewhere, room), text);
     if (elsewhere)
-        heritage_close_listener(heritage, kind);
-    if (heritage->listeners[kind].count > 0)
+        handover_close_listener(handover, kind);
+    if (handover->listeners[kind].count > 0)
         return inherit_listener(config, kind, instance, reterr);
     return open_listener(config, kind, &address, data_dir, instance, reterr);
 }
@@ -231,6 +231,6 @@ int instance_take(const struct config *config, unsigned workers, struct instance
 void instance_done(struct instance *instance)
 {
     if (instance->has_predecessor)
-        heritage_done(&instance->heritage);
+        handover_done(&instance->handover);
     private_redis_free(instance->private_redis);
 }

@@ -20,7 +20,7 @@ struct instance {
     const char *data_dir;                /* where a successor may ask; NULL: nowhere */
     struct private_redis *private_redis; /* NULL: the settings name another Redis */
     bool has_predecessor;
-    struct heritage heritage; /* with a predecessor: what was not taken from it */
+    struct handover handover; /* with a predecessor: what was not taken from it */
     char room[SL_DATA_DIR_SIZE];
 };
 

@@ -169,7 +169,7 @@ static void forget_process(struct private_redis *redis)
     redis->state = STATE_DOWN;
 }
 
-void private_redis_let_go(struct private_redis *redis)
+void private_redis_detach(struct private_redis *redis)
 {
     forget_process(redis);
     close_fd(&redis->lock);
@@ -179,7 +179,7 @@ void private_redis_free(struct private_redis *redis)
 {
     if (!redis)
         return;
-    private_redis_let_go(redis);
+    private_redis_detach(redis);
     mem_free(redis->program);
     mem_free(redis->dir);
     mem_free(redis);

@@ -36,7 +36,7 @@ void private_redis_free(struct private_redis *redis);
 
 /* In a forked worker: closes what belongs to the parent. After this only private_redis_url() may be
  * called. */
-void private_redis_let_go(struct private_redis *redis);
+void private_redis_detach(struct private_redis *redis);
 
 /* unix:///..., borrowed. */
 const char *private_redis_url(const struct private_redis *redis);

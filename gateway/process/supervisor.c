@@ -239,7 +239,7 @@ static void tell_everybody(struct supervisor *supervisor)
 
     start_notice_tell_manager(&facts);
     if (instance->has_predecessor)
-        heritage_accept(&instance->heritage);
+        handover_confirm(&instance->handover);
     note(supervisor, VERDICT_NOTE, "start",
          instance->has_predecessor ? "sluiced " SLUICE_VERSION
                                      " took over from another; earlier history is not available."

@@ -61,16 +61,16 @@ static void become_child(struct supervisor *supervisor, const char *name)
     signal(SIGTTOU, SIG_IGN); /* our log lines may still go to the terminal */
 
     for (unsigned i = 0; i < supervisor->process_count; i++)
-        worker_process_let_go(&supervisor->workers[i]);
+        worker_process_detach(&supervisor->workers[i]);
     close_fd(&supervisor->tasks.pidfd);
     close_fd(&supervisor->keys.process.pidfd);
     close_fd(&supervisor->signal_fd);
     start_notice_done(&supervisor->notice);
-    takeover_let_go(supervisor->takeover);
+    takeover_close_in_child(supervisor->takeover);
     if (settings->instance->has_predecessor)
-        heritage_done(&settings->instance->heritage);
+        handover_done(&settings->instance->handover);
     if (settings->instance->private_redis)
-        private_redis_let_go(settings->instance->private_redis);
+        private_redis_detach(settings->instance->private_redis);
     signal(SIGHUP, SIG_IGN); /* until there is a handler */
     sigprocmask(SIG_SETMASK, &supervisor->outer_mask, NULL);
 }

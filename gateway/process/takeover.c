@@ -160,7 +160,7 @@ static void fill_listener(struct listener *listener, const int *sockets, unsigne
     listener->count = count;
 }
 
-static int receive_heritage(struct heritage *heritage)
+static int receive_handover(struct handover *handover)
 {
     char said[MESSAGE_SIZE];
     unsigned listeners, locks, ops_listeners = 0;
@@ -169,9 +169,9 @@ static int receive_heritage(struct heritage *heritage)
     ssize_t size;
     int r = 0;
 
-    if (TEMP_FAILURE_RETRY(send(heritage->peer, QUESTION, strlen(QUESTION), MSG_NOSIGNAL)) < 0)
+    if (TEMP_FAILURE_RETRY(send(handover->peer, QUESTION, strlen(QUESTION), MSG_NOSIGNAL)) < 0)
         return -errno;
-    size = TEMP_FAILURE_RETRY(recv(heritage->peer, said, sizeof(said) - 1, 0));
+    size = TEMP_FAILURE_RETRY(recv(handover->peer, said, sizeof(said) - 1, 0));
     if (size <= 0)
         return size < 0 ? -errno : -ECONNRESET;
     said[size] = '\0';
@@ -180,7 +180,7 @@ static int receive_heritage(struct heritage *heritage)
         return -EPROTO;
     total = listeners + locks + ops_listeners;
     while (r >= 0 && count < total) {
-        r = receive_fds(heritage->peer, fds + count, total - count < BATCH ? total - count : BATCH);
+        r = receive_fds(handover->peer, fds + count, total - count < BATCH ? total - count : BATCH);
         count += r > 0 ? (unsigned)r : 0;
     }
     if (r < 0) {
@@ -188,63 +188,63 @@ static int receive_heritage(struct heritage *heritage)
             close(fds[--count]);
         return r;
     }
-    fill_listener(&heritage->listeners[LISTENER_PUBLIC], fds, listeners);
-    heritage->lock = locks ? fds[listeners] : -1;
-    fill_listener(&heritage->listeners[LISTENER_OPS], fds + listeners + locks, ops_listeners);
+    fill_listener(&handover->listeners[LISTENER_PUBLIC], fds, listeners);
+    handover->lock = locks ? fds[listeners] : -1;
+    fill_listener(&handover->listeners[LISTENER_OPS], fds + listeners + locks, ops_listeners);
     return 0;
 }
 
-int heritage_ask(const char *dir, struct heritage *ret_heritage, struct failure *reterr)
+int handover_request(const char *dir, struct handover *ret_handover, struct failure *reterr)
 {
-    struct heritage heritage = {.lock = -1, .peer = -1};
+    struct handover handover = {.lock = -1, .peer = -1};
     int r;
 
-    r = connect_to(dir, &heritage.peer, reterr);
+    r = connect_to(dir, &handover.peer, reterr);
     if (r < 0)
         return r;
-    r = check_peer(heritage.peer, &heritage.pid);
+    r = check_peer(handover.peer, &handover.pid);
     if (r < 0)
         r = failure_set(reterr, r, "the sluiced of '%s' (pid %d) belongs to another user", dir,
-                        (int)heritage.pid);
+                        (int)handover.pid);
     else
-        r = receive_heritage(&heritage);
+        r = receive_handover(&handover);
     if (r == -EAGAIN || r == -EWOULDBLOCK)
         r = failure_set(reterr, -EBUSY,
                         "the sluiced of '%s' (pid %d) does not answer; another may be about to "
                         "take it over",
-                        dir, (int)heritage.pid);
+                        dir, (int)handover.pid);
     else if (r < 0 && r != -EPERM)
         r = failure_set(reterr, -EIO, "the sluiced of '%s' (pid %d) does not hand over: %s", dir,
-                        (int)heritage.pid, strerror(-r));
+                        (int)handover.pid, strerror(-r));
     if (r < 0)
-        heritage_done(&heritage);
+        handover_done(&handover);
     else
-        *ret_heritage = heritage;
+        *ret_handover = handover;
     return r;
 }
 
-void heritage_accept(struct heritage *heritage)
+void handover_confirm(struct handover *handover)
 {
-    if (TEMP_FAILURE_RETRY(send(heritage->peer, READY, strlen(READY), MSG_NOSIGNAL)) < 0)
-        log_warn("predecessor_gone", "pid=%d", (int)heritage->pid);
-    close(heritage->peer);
-    heritage->peer = -1;
+    if (TEMP_FAILURE_RETRY(send(handover->peer, READY, strlen(READY), MSG_NOSIGNAL)) < 0)
+        log_warn("predecessor_gone", "pid=%d", (int)handover->pid);
+    close(handover->peer);
+    handover->peer = -1;
 }
 
-void heritage_close_listener(struct heritage *heritage, enum listener_kind kind)
+void handover_close_listener(struct handover *handover, enum listener_kind kind)
 {
-    struct listener *listener = &heritage->listeners[kind];
+    struct listener *listener = &handover->listeners[kind];
 
     while (listener->count > 0)
         close_fd(&listener->sockets[--listener->count]);
 }
 
-void heritage_done(struct heritage *heritage)
+void handover_done(struct handover *handover)
 {
     for (unsigned i = 0; i < LISTENER_COUNT; i++)
-        heritage_close_listener(heritage, (enum listener_kind)i);
-    close_fd(&heritage->lock);
-    close_fd(&heritage->peer);
+        handover_close_listener(handover, (enum listener_kind)i);
+    close_fd(&handover->lock);
+    close_fd(&handover->peer);
 }
 
 /* --- the running sluiced --- */
@@ -295,14 +295,14 @@ int takeover_new(const char *dir, struct takeover **ret_takeover, struct failure
     takeover->listener = takeover->peer = -1;
     r = listen_at(dir, takeover, reterr);
     if (r < 0) {
-        takeover_let_go(takeover);
+        takeover_close_in_child(takeover);
         return r;
     }
     *ret_takeover = takeover;
     return 0;
 }
 
-void takeover_let_go(struct takeover *takeover)
+void takeover_close_in_child(struct takeover *takeover)
 {
     if (!takeover)
         return;
@@ -315,7 +315,7 @@ void takeover_free(struct takeover *takeover)
 {
     if (takeover && !takeover->has_left)
         unlink(takeover->address.sun_path);
-    takeover_let_go(takeover);
+    takeover_close_in_child(takeover);
 }
 
 int takeover_fd(const struct takeover *takeover)

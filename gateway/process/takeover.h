@@ -26,22 +26,22 @@
 /* --- the new sluiced --- */
 
 /* What the running sluiced passes on; all descriptors are close-on-exec. */
-struct heritage {
+struct handover {
     struct listener listeners[LISTENER_COUNT]; /* the public one has at least one socket */
     int lock;                                  /* of the data directory; -1: there was none */
-    int peer;                                  /* until heritage_accept() */
+    int peer;                                  /* until handover_confirm() */
     pid_t pid;                                 /* of the process that passed it on */
 };
 
 /* Asks the sluiced that serves `dir`. 0; -ENOENT: there is none; other errnos: *reterr says why
- * not. The caller takes what it needs out of *ret_heritage (set what is taken to -1) and frees the
- * rest with heritage_done(). */
-int heritage_ask(const char *dir, struct heritage *ret_heritage, struct failure *reterr);
+ * not. The caller takes what it needs out of *ret_handover (set what is taken to -1) and frees the
+ * rest with handover_done(). */
+int handover_request(const char *dir, struct handover *ret_handover, struct failure *reterr);
 /* Reports that we serve: the other process leaves. */
-void heritage_accept(struct heritage *heritage);
+void handover_confirm(struct handover *handover);
 /* Closes the remaining sockets of a listener, so that no connections wait there. */
-void heritage_close_listener(struct heritage *heritage, enum listener_kind kind);
-void heritage_done(struct heritage *heritage);
+void handover_close_listener(struct handover *handover, enum listener_kind kind);
+void handover_done(struct handover *handover);
 
 /* The process id of the sluiced that serves `dir`; 0: none. */
 pid_t takeover_find(const char *dir);
@@ -60,7 +60,7 @@ int takeover_new(const char *dir, struct takeover **ret_takeover, struct failure
 /* Stops answering. */
 void takeover_free(struct takeover *takeover);
 /* In a forked worker: closes what belongs to the parent. */
-void takeover_let_go(struct takeover *takeover);
+void takeover_close_in_child(struct takeover *takeover);
 /* Readable when takeover_step() has something to do. */
 int takeover_fd(const struct takeover *takeover);
 /* Continues the conversation. true: the successor serves, and the socket in `dir` belongs to it. */

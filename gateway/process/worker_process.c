@@ -46,7 +46,7 @@ void worker_process_init_intake(struct worker_process *process, struct metrics *
         .lines = &intake_lines, .metrics = metrics, .pidfd = -1, .ready_pipe = -1};
 }
 
-void worker_process_let_go(struct worker_process *worker)
+void worker_process_detach(struct worker_process *worker)
 {
     close_fd(&worker->pidfd);
     close_fd(&worker->ready_pipe);
@@ -129,7 +129,7 @@ bool worker_process_reap(struct worker_process *worker, siginfo_t *ret_how)
     *ret_how = (siginfo_t){0};
     if (waitid(P_PIDFD, (id_t)worker->pidfd, ret_how, WEXITED) < 0)
         return false;
-    worker_process_let_go(worker);
+    worker_process_detach(worker);
     worker->state = WORKER_DOWN;
     metrics_slot_reset_gauges(worker->metrics);
     health_forget(worker->metrics);

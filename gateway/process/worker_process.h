@@ -46,7 +46,7 @@ void worker_process_init_intake(struct worker_process *process, struct metrics *
 bool worker_process_fork(struct worker_process *worker, int *ret_ready_fd);
 
 /* In any forked child: closes what belongs to the parent. */
-void worker_process_let_go(struct worker_process *worker);
+void worker_process_detach(struct worker_process *worker);
 
 bool worker_process_is_due(const struct worker_process *worker, uint64_t now_ms);
 

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/stable_hash.h"
-#include "gateway/front/key_roll.h"
+#include "gateway/front/key_presence.h"
 #include "gateway/front/token_name.h"
 #include "gateway/streams/stream_walk.h"
 
@@ -22,7 +22,7 @@ struct removed_keys {
     uv_timer_t timer;
     struct removed_keys_rules rules; /* without a policy: not yet set */
     struct key_board *board;
-    struct key_roll *roll;
+    struct key_presence *presence;
     struct stream_walk *walk;
     bool tells;
     unsigned gone;
@@ -70,10 +70,10 @@ static void want(void *context, const char *issuer)
 static bool is_to_end(void *context, const struct token *token)
 {
     const struct removed_keys *removed = context;
-    const struct key_roll_key key = {token->issuer, token->kid, token->key_number};
+    const struct key_presence_key key = {token->issuer, token->kid, token->key_number};
     uint64_t turn_ms = stable_hash((uintptr_t)token) % REMOVED_KEYS_SPREAD_MS, since_ms;
 
-    return key_roll_is_gone(removed->roll, &key, &since_ms) &&
+    return key_presence_is_gone(removed->presence, &key, &since_ms) &&
            removed->walk_ms >= since_ms + turn_ms;
 }
 
@@ -84,7 +84,7 @@ static void on_walked(void *context, size_t ended)
     if (ended > 0)
         log_info("removed_key_streams", "ended=%zu", ended);
     if (removed->walk_ms > REMOVED_KEYS_SPREAD_MS)
-        key_roll_forget(removed->roll, removed->walk_ms - REMOVED_KEYS_SPREAD_MS);
+        key_presence_forget(removed->presence, removed->walk_ms - REMOVED_KEYS_SPREAD_MS);
     removed->walk_ms = 0;
 }
 
@@ -92,7 +92,7 @@ static void on_walked(void *context, size_t ended)
 
 static unsigned look(struct removed_keys *removed, uint64_t now_ms)
 {
-    const struct key_roll_now now = {
+    const struct key_presence_now now = {
         .ms = now_ms,
         .after_ms = removed->rules.after_ms,
         .known_ms = known_ms,
@@ -101,10 +101,11 @@ static unsigned look(struct removed_keys *removed, uint64_t now_ms)
     };
     struct token_key_id id;
 
-    key_roll_begin(removed->roll);
+    key_presence_begin(removed->presence);
     for (unsigned i = 0; token_policy_key(removed->rules.policy, i, &id); i++)
-        key_roll_see(removed->roll, &(struct key_roll_key){id.issuer, id.kid, id.number});
-    return removed->rules.ends ? key_roll_end(removed->roll, &now) : 0;
+        key_presence_see(removed->presence,
+                         &(struct key_presence_key){id.issuer, id.kid, id.number});
+    return removed->rules.ends ? key_presence_end(removed->presence, &now) : 0;
 }
 
 static uint64_t rest_ms(const struct removed_keys *removed)
@@ -149,10 +150,10 @@ struct removed_keys *removed_keys_new(uv_loop_t *loop, struct streams *streams,
         return NULL;
     removed->board = board;
     removed->tells = tells;
-    removed->roll = key_roll_new();
-    removed->walk = removed->roll ? stream_walk_new(streams, &question) : NULL;
+    removed->presence = key_presence_new();
+    removed->walk = removed->presence ? stream_walk_new(streams, &question) : NULL;
     if (!removed->walk) {
-        key_roll_free(removed->roll);
+        key_presence_free(removed->presence);
         mem_free(removed);
         return NULL;
     }
@@ -171,7 +172,7 @@ static void on_closed(uv_handle_t *handle)
 {
     struct removed_keys *removed = handle->data;
 
-    key_roll_free(removed->roll);
+    key_presence_free(removed->presence);
     mem_free(removed);
 }
 

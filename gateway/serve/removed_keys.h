@@ -1,9 +1,9 @@
 /* gateway/serve/removed_keys.h - ends the streams of a worker whose key was removed.
  *
  * When a key is missing in a fetched set, a watched file, or the reloaded settings,
- * front/key_roll.h decides when it counts as removed. Then the streams whose tokens it signed end
- * with token_revoked, spread over REMOVED_KEYS_SPREAD_MS, so that their clients do not reconnect at
- * the same moment. */
+ * front/key_presence.h decides when it counts as removed. Then the streams whose tokens it signed
+ * end with token_revoked, spread over REMOVED_KEYS_SPREAD_MS, so that their clients do not
+ * reconnect at the same moment. */
 #pragma once
 
 #include <uv.h>

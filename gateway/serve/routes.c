@@ -15,7 +15,7 @@
 #include "gateway/http/websocket_handshake.h"
 #include "gateway/serve/server_private.h"
 #include "gateway/streams/connections.h"
-#include "gateway/streams/dialect_inquiry.h"
+#include "gateway/streams/dialect_connection_query.h"
 
 #define STREAM_METHODS "GET, POST, OPTIONS"
 
@@ -381,8 +381,8 @@ static void begin_dialect(struct server *server, struct http_connection *connect
         r = streams_rules(server->streams, connection, match->dialect, match->route, head,
                           refuse_late_in, &refusal, &fault);
     else if (r == 0 && match->route->connections)
-        r = dialect_inquiry_begin(server->streams, connection, match->dialect, match->route, head,
-                                  refuse_late_in, &refusal, &fault);
+        r = dialect_connection_query_begin(server->streams, connection, match->dialect,
+                                           match->route, head, refuse_late_in, &refusal, &fault);
     else if (r == 0)
         r = streams_begin_dialect(server->streams, connection, match->dialect, match->route,
                                   is_private(server, connection), head, refuse_late_in, &refusal,

@@ -272,13 +272,13 @@ void channel_say_token_expiring(struct channel *channel, uint64_t left_ms)
 }
 
 /* Over HTTP only; a WebSocket's close code contains the reason. */
-static void say_farewell(struct channel *channel)
+static void say_dialect_disconnect(struct channel *channel)
 {
     const struct dialect *dialect = channel->request.dialect;
     struct buffer frame = BUFFER_INIT, json = BUFFER_INIT;
 
-    if (dialect->farewell && channel->client.format != FORMAT_WEBSOCKET)
-        dialect->farewell(channel->disconnect_reason, &json);
+    if (dialect->disconnect && channel->client.format != FORMAT_WEBSOCKET)
+        dialect->disconnect(channel->disconnect_reason, &json);
     if (json.size > 0)
         frame_append_message(&frame, channel->client.format, NULL, buffer_slice(&json));
     frame.failed = frame.failed || json.failed;
@@ -291,7 +291,7 @@ void channel_say_disconnect(struct channel *channel, uint32_t retry_ms)
     struct buffer json = BUFFER_INIT;
 
     if (channel->request.dialect) {
-        say_farewell(channel);
+        say_dialect_disconnect(channel);
         return;
     }
     disconnect_print(channel->disconnect_reason, &channel->disconnect_cursor, retry_ms, &json);

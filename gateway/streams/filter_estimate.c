@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/hash.h"
-#include "gateway/delivery/drawing.h"
+#include "gateway/delivery/estimate_sampler.h"
 #include "gateway/front/estimate_request.h"
 #include "gateway/streams/late_answer.h"
 
@@ -17,7 +17,7 @@ struct filter_estimate {
     struct late_answer answer; /* must be the first member */
     struct estimate_request request;
     struct estimate *estimate;
-    struct drawing *drawing;
+    struct estimate_sampler *sampler;
 };
 
 static int print(struct late_answer *answer, struct buffer *ret_json)
@@ -33,7 +33,7 @@ static void done(struct late_answer *answer)
     struct filter_estimate *own = (struct filter_estimate *)answer;
 
     late_answer_done(answer);
-    drawing_free(own->drawing);
+    estimate_sampler_free(own->sampler);
     estimate_free(own->estimate);
     estimate_request_done(&own->request);
     mem_free(own);
@@ -41,7 +41,7 @@ static void done(struct late_answer *answer)
 
 static uint64_t progress(const struct late_answer *answer)
 {
-    return drawing_steps(((const struct filter_estimate *)answer)->drawing);
+    return estimate_sampler_steps(((const struct filter_estimate *)answer)->sampler);
 }
 
 static const struct late_answer_kind kind = {
@@ -66,9 +66,9 @@ static int draw(struct filter_estimate *own)
     own->estimate =
         estimate_new(&request->text, &request->limits, request->filter, hash_key_random().k0);
     if (own->estimate)
-        own->drawing = drawing_begin(own->answer.streams->settings.deliver, own->estimate,
-                                     request->from, on_drawn, own);
-    return own->drawing ? 0 : -ENOMEM;
+        own->sampler = estimate_sampler_begin(own->answer.streams->settings.deliver, own->estimate,
+                                              request->from, on_drawn, own);
+    return own->sampler ? 0 : -ENOMEM;
 }
 
 int filter_estimate_begin(struct streams *streams, struct http_connection *connection,

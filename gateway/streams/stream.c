@@ -351,7 +351,7 @@ static void say_retry(struct stream *stream, uint32_t retry_ms)
 }
 
 /* Sends the message with the reason; bytes that the socket does not accept are held. */
-static void send_farewell(struct stream *stream)
+static void send_disconnect(struct stream *stream)
 {
     const struct channel *own = &stream->own;
     uint32_t retry_ms = choose_retry_ms(stream, own);
@@ -445,7 +445,7 @@ static void run_turn_end(struct turn_task *task)
     if (stream->end >= STREAM_PEER_LEFT)
         close_now(stream);
     else if (stream->stage == STREAM_LIVE && stream->end == STREAM_EVICTED)
-        send_farewell(stream);
+        send_disconnect(stream);
     else if (stream->stage == STREAM_LIVE)
         end_opened(stream);
     else if (stream->stage == STREAM_LEAVING && !stream->wire.is_blocked)

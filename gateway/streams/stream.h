@@ -26,7 +26,7 @@ struct streams {
     struct list list; /* all streams */
     struct list late_answers;
     struct list connection_requests; /* connections.c */
-    struct list inquiries;           /* dialect_inquiry.c */
+    struct list connection_queries;  /* dialect_connection_query.c */
     struct filter_budget *budget;
     struct websocket_inflater *inflater; /* for compressed messages of clients */
     struct http_bodies kept;             /* see stream_memory.c */
@@ -118,7 +118,7 @@ struct websocket {
     struct leaky_bucket messages; /* recent messages of the client; loop's clock */
     struct buffer unread;         /* received, to be read when `messages` has room */
     bool is_paused;               /* the socket is not read until then */
-    struct dialect_talk *talk;    /* for a dialect; NULL: not a dialect */
+    struct dialect_websocket *dialect_state; /* for a dialect; NULL: not a dialect */
 };
 
 /* Neither the server nor the peer has begun to end it. */
@@ -309,15 +309,15 @@ void named_filters_message(struct websocket *websocket, struct sl_slice message)
  * ends the stream. */
 void named_filters_token_message(struct websocket *websocket, struct sl_slice message);
 
-/* --- dialect_talk.c --- */
+/* --- dialect_websocket.c --- */
 
 /* A WebSocket of a dialect has begun. `asked` is its first stream; `refused` (NULL: nothing) is why
  * that was refused. */
-void dialect_talk_begin(struct websocket *websocket, const struct dialect_stream *asked,
-                        const struct http_refusal *refused);
-void dialect_talk_message(struct websocket *websocket, struct sl_slice text);
+void dialect_websocket_begin(struct websocket *websocket, const struct dialect_stream *asked,
+                             const struct http_refusal *refused);
+void dialect_websocket_message(struct websocket *websocket, struct sl_slice text);
 /* The close code and reason, after its eviction. */
-struct dialect_close dialect_talk_close(const struct websocket *websocket);
+struct dialect_close dialect_websocket_close(const struct websocket *websocket);
 
 /* --- opened_streams.c --- */
 

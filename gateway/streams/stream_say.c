@@ -46,7 +46,7 @@ static void compress(struct stream *stream, struct buffer *frame)
     frame->failed = compressor_append_block(compressor, coding, said, &block) < 0;
     if (!frame->failed && is_deflate) {
         gzip_sum_add(&sum, said);
-        outbox_client_said(&stream->own.client, &sum);
+        outbox_client_sent_own(&stream->own.client, &sum);
     }
     if (!frame->failed) {
         buffer_clear(frame);

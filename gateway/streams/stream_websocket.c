@@ -119,7 +119,7 @@ static void websocket_say_end(struct stream *stream, const struct disconnect_row
     struct dialect_close close = {why->close_code, why->code};
 
     if (stream->own.request.dialect)
-        close = dialect_talk_close(websocket_of(stream));
+        close = dialect_websocket_close(websocket_of(stream));
     say_close(websocket_of(stream), close.code, sl_slice_str(close.reason));
 }
 
@@ -142,7 +142,7 @@ static void on_message(struct websocket *websocket, struct sl_slice message)
 {
     count_message(websocket, message.size);
     if (websocket->stream.own.request.dialect)
-        dialect_talk_message(websocket, message);
+        dialect_websocket_message(websocket, message);
     else if (websocket->stream.own.rules)
         named_filters_message(websocket, message);
     else
@@ -351,7 +351,7 @@ static void websocket_done(struct stream *stream)
     websocket_reader_done(&websocket->reader);
     buffer_done(&websocket->unread);
     buffer_done(&websocket->pong);
-    mem_free(websocket->talk);
+    mem_free(websocket->dialect_state);
 }
 
 const struct stream_protocol websocket_protocol = {

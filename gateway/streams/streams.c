@@ -394,7 +394,7 @@ static int begin_talk(struct streams *streams, struct http_connection *connectio
     else
         r = begin(streams, connection, &opening, head, &stream, refusal);
     if (r == 0)
-        dialect_talk_begin(websocket_of(stream), &asked, is_refused ? &later : NULL);
+        dialect_websocket_begin(websocket_of(stream), &asked, is_refused ? &later : NULL);
     dialect_stream_done(&asked);
     return r;
 }
@@ -517,7 +517,7 @@ struct streams *streams_new(const struct streams_settings *settings)
     list_init(&streams->late_answers);
     list_init(&streams->connection_requests);
     list_init(&streams->rule_requests);
-    list_init(&streams->inquiries);
+    list_init(&streams->connection_queries);
     list_init(&streams->rule_waits);
     list_init(&streams->kept_readings);
     list_init(&streams->kept_streams);

@@ -55,8 +55,8 @@ def post(gateway, body, headers=None, **claims):
         return connection.read_response("POST")
 
 
-def ask(gateway, wish, **more):
-    response = post(gateway, {"filter": wish, **more})
+def ask(gateway, wanted, **more):
+    response = post(gateway, {"filter": wanted, **more})
     assert response.status == 200, response
     return response.json
 
@@ -65,19 +65,19 @@ def words(event):
     return event["post"].get("text", "").split()
 
 
-@pytest.mark.parametrize("wish, wants", [
+@pytest.mark.parametrize("wanted, wants", [
     ({"track": "w1"}, lambda event: "w1" in words(event)),
     ({"rule": "w1 lang:ja"}, lambda event: "w1" in words(event) and event["post"].get("lang") == "ja"),
     ({"rule": "lang:ja"}, lambda event: event["post"].get("lang") == "ja"),
     ({"track": "w1", "types": "delete"}, lambda event: False),
     ({"firehose": True}, lambda event: True),
     ({"track": "nowhere"}, lambda event: False)])
-def test_the_ring_is_counted_as_the_log(filled, wish, wants):
+def test_the_ring_is_counted_as_the_log(filled, wanted, wants):
     log, seen, _ = filled
-    types = wish.get("types", "post,delete").split(",")
+    types = wanted.get("types", "post,delete").split(",")
     passed = [event for event in log if event["type"] in types]
     expected = sum(map(wants, passed))
-    answer = ask(seen, wish)
+    answer = ask(seen, wanted)
     assert (answer["events"], answer["looked_at"]) == (expected, len(passed))
     assert answer["share"] == pytest.approx(expected / len(passed), rel=0.001)
     assert answer["per_second"] == pytest.approx(expected / answer["seconds"], rel=0.001)
@@ -153,10 +153,10 @@ def test_what_is_wrong_is_told(filled, body, code, param, at):
 
 def test_scopes_and_limits_are_those_of_the_stream(filled):
     _, seen, _ = filled
-    for scope, wish, status in (("stream:filter", {"track": "tea"}, 200), ("stream:firehose", {"track": "tea"}, 403),
+    for scope, wanted, status in (("stream:filter", {"track": "tea"}, 200), ("stream:firehose", {"track": "tea"}, 403),
                                 ("stream:filter", {"firehose": True}, 403), ("stream:firehose", {"firehose": True}, 200),
                                 ("stream:sample", {"sample": "1"}, 200), ("read", {"track": "tea"}, 403)):
-        assert post(seen, {"filter": wish}, scope=scope).status == status, (scope, wish)
+        assert post(seen, {"filter": wanted}, scope=scope).status == status, (scope, wanted)
     assert post(seen, {"filter": {"track": "a,b"}}, lim={"track": 1}).error["code"] == "too_many_phrases"
     assert post(seen, {"filter": {"track": "a"}}, {"Authorization": "Bearer x"}).status == 401
     assert post(seen, {"filter": {"track": "a"}}, {"Content-Type": "text/plain"}).status in (400, 415)
@@ -216,10 +216,10 @@ def test_only_public_posts_are_estimated(servers, cli_for):
     ada = cli.run("user", "add", "ada")
     for audience in ("followers", f"only:{ada}", "public"):
         last = cli.run("post", "--user", "ada", "--audience", audience, f"fig for {audience}")
-    wish = {"filter": {"track": "fig"}}
+    wanted = {"filter": {"track": "fig"}}
 
     def brought(**more):
-        return post(gateway, {**wish, **more}, sub=ada).json
+        return post(gateway, {**wanted, **more}, sub=ada).json
 
     eventually(lambda: brought()["events"] > 0, "the last one has passed")
     for answer in (brought(), brought(since="-1m")):

@@ -57,34 +57,34 @@ def test_every_filter_gets_exactly_what_it_asks_for(gateway, publish):
     end2 = events.post(END + 1, "END", user="3", geo={"lon": 2.5, "lat": 48.5}, lang="zh")
     end3 = events.post(END + 2, "coffee", user="3", lang="en")
     open_streams = []
-    for wish, transport in zip(FILTERS, itertools.cycle(["ndjson", "websocket", "sse"])):
-        ended = dict(wish)
+    for parameters, transport in zip(FILTERS, itertools.cycle(["ndjson", "websocket", "sse"])):
+        ended = dict(parameters)
         for last in (end, end2, end3):
             if Filter(**ended).matches(last):
                 break
         else:
-            raise AssertionError(f"{wish} would not hear the end")
-        open_streams.append((wish, last, gateway.stream("/v1/stream/filter?" + query(**wish), transport)))
+            raise AssertionError(f"{parameters} would not hear the end")
+        open_streams.append((parameters, last, gateway.stream("/v1/stream/filter?" + query(**parameters), transport)))
     sent = []
     for post in posts():
         sent += [post, events.delete(int(post["id"]) + 100000, post)]
     for event in [*sent, end, end2, end3]:
         publish(events.dump(event))
-    for wish, last, stream in open_streams:
-        wanted = [e["id"] for e in sent if Filter(**wish).matches(e)]
-        assert wanted, wish
+    for parameters, last, stream in open_streams:
+        wanted = [e["id"] for e in sent if Filter(**parameters).matches(e)]
+        assert wanted, parameters
         got = [m["id"] for m in stream.until(last["id"]) if m.type != "warning"]  # about logins
-        assert got[:-1] == wanted, wish
+        assert got[:-1] == wanted, parameters
 
 
-@pytest.mark.parametrize("wish", [
+@pytest.mark.parametrize("parameters", [
     dict(percent=1), dict(percent=10), dict(percent="33.3333"), dict(partition="2/3"),
     dict(percent=20, partition="2/3"), dict(percent=100)])
-def test_sample_is_the_specified_one(gateway, publish, wish):
-    percent = float(wish.get("percent", 1))  # a partition alone is one of the default sample
-    partition = (2, 3) if "partition" in wish else None
+def test_sample_is_the_specified_one(gateway, publish, parameters):
+    percent = float(parameters.get("percent", 1))  # a partition alone is one of the default sample
+    partition = (2, 3) if "partition" in parameters else None
     check = Filter(percent=percent, partition=partition)
-    streams = [gateway.stream("/v1/stream/sample?" + query(**wish), transport)
+    streams = [gateway.stream("/v1/stream/sample?" + query(**parameters), transport)
                for transport in ("ndjson", "websocket")]
     sent = [events.post(number * 4096, "sampled") for number in range(1, 1500)]
     for event in sent:
@@ -126,10 +126,10 @@ def test_words_near_each_other_and_polygons(gateway, publish, method):
     """A hundred points would be too long for a rule if they counted as much as other characters."""
     circle = [cmath.rect(1, turn * cmath.tau / 100) for turn in range(100)]
     area = ", ".join(f"{(179.5 + at.real + 180) % 360 - 180:.7f} {at.imag - 17:.7f}" for at in circle)
-    wish = query(rule=f'polygon:[{area}] OR "夜行 列车"~1')
+    parameters = query(rule=f'polygon:[{area}] OR "夜行 列车"~1')
     target = "/v1/stream/filter"
-    stream = gateway.stream(target, method=method, body=wish.encode()) if method == "POST" else \
-        gateway.stream(f"{target}?{wish}")
+    stream = gateway.stream(target, method=method, body=parameters.encode()) if method == "POST" else \
+        gateway.stream(f"{target}?{parameters}")
     with stream:
         publish(events.post(1, "x", geo={"lon": 178.0, "lat": -17.0}))
         publish(events.post(2, "x", geo={"lon": -179.6, "lat": -17.0}))

@@ -79,13 +79,13 @@ def test_recomputation_agrees_with_the_filter_cases():
     folder = programs.SHARED / "data" / "filter-cases"
     if not folder.exists():
         pytest.skip("no ../shared/data/filter-cases")
-    wishes = {}
+    filters = {}
     for line in (folder / "filters.jsonl").read_text().splitlines():
-        wish = json.loads(line)
-        number = wish.pop("id")
-        wish.pop("tag", None)
-        if set(wish) <= {"track", "follow", "locations", "language", "types", "firehose"}:
-            wishes[number] = Filter(**wish)
+        parameters = json.loads(line)
+        number = parameters.pop("id")
+        parameters.pop("tag", None)
+        if set(parameters) <= {"track", "follow", "locations", "language", "types", "firehose"}:
+            filters[number] = Filter(**parameters)
     compared = 0
     for line, verdict in zip((folder / "events.jsonl").read_bytes().split(b"\n"),
                              (folder / "expected.jsonl").read_text().split("\n")):
@@ -94,13 +94,13 @@ def test_recomputation_agrees_with_the_filter_cases():
             continue  # an invalid event
         event = json.loads(line)
         if isinstance(matched, dict):  # the answer to add_filter or remove_filter
-            wishes.pop(matched["id"], None)
+            filters.pop(matched["id"], None)
             continue
         if "text" not in event.get("post", {"text": ""}) or not is_plain(event):
             continue
-        for number, wish in wishes.items():
+        for number, wanted in filters.items():
             compared += 1
-            assert wish.matches(event) == (number in matched), (number, line.decode())
+            assert wanted.matches(event) == (number in matched), (number, line.decode())
     assert compared > 50000
 
 

@@ -24,8 +24,8 @@ class Client:
             self.early.append(answer)
         return answer.json
 
-    def subscribe(self, name, answered="subscribed", **wish):
-        answer = self.say({"op": "subscribe", "id": name, "filter": wish})
+    def subscribe(self, name, answered="subscribed", **parameters):
+        answer = self.say({"op": "subscribe", "id": name, "filter": parameters})
         assert answer == {"op": answered, "id": name}
 
     def next(self):
@@ -157,8 +157,8 @@ def test_limits_and_scopes(gateway):
     assert client.say({"op": "subscribe", "id": "c", "filter": {"track": "x"}})["error"]["code"] == \
         "too_many_rules"
     client.subscribe("a", track="other")  # replaces an old one
-    for wish in ({"firehose": True}, {"sample": "1"}, {"firehose": True, "types": "post"}):
-        answer = client.say({"op": "subscribe", "id": "b", "filter": wish})
+    for parameters in ({"firehose": True}, {"sample": "1"}, {"firehose": True, "types": "post"}):
+        answer = client.say({"op": "subscribe", "id": "b", "filter": parameters})
         assert answer["error"]["code"] in ("not_permitted", "insufficient_scope"), answer
     client.subscribe("b", firehose=True, types="delete")  # only ids: needs no further scope
 

@@ -46,7 +46,7 @@ def shared(name):
 
 
 # The ids of real users are filled in for `follow`.
-WISHES = {
+FILTERS = {
     "own": [
         dict(track="coffee,tea"), dict(track="地铁"), dict(track="#周末去哪儿"), dict(track="電車 会議,ラーメン"),
         dict(track="strasse,снег"), dict(track="☕"), dict(follow="{0},{1}"), dict(follow="@u3"),
@@ -67,12 +67,12 @@ SAMPLES = [dict(percent=1), dict(percent="12.5"), dict(percent=100), dict(percen
            dict(percent=50, partition="1/2")]
 
 
-def url_query(wish):
-    return "&".join(f"{k}={quote(str(v), safe='')}" for k, v in wish.items() if v is not None)
+def url_query(parameters):
+    return "&".join(f"{k}={quote(str(v), safe='')}" for k, v in parameters.items() if v is not None)
 
 
-def as_filter(wish):
-    given = dict(wish)
+def as_filter(parameters):
+    given = dict(parameters)
     given.pop("firehose", None)
     if "percent" in given:
         given["percent"] = float(given["percent"])
@@ -107,20 +107,20 @@ def test_every_client_gets_exactly_its_events(servers, cli_for, tmp_path, file):
     ids = list(followed.values())
 
     clients = []  # (expected events, collector, description)
-    for number, wish in enumerate(WISHES[name]):
-        wish = dict(wish)
-        if "follow" in wish:
-            wish["follow"] = wish["follow"].format(*ids)
+    for number, parameters in enumerate(FILTERS[name]):
+        parameters = dict(parameters)
+        if "follow" in parameters:
+            parameters["follow"] = parameters["follow"].format(*ids)
         if number % 4 == 3:
-            wish["types"] = "post"
+            parameters["types"] = "post"
         for transport in (TRANSPORTS if number % 3 == 0 else
                           [TRANSPORTS[number % 5], TRANSPORTS[(number + 2) % 5]]):
-            clients.append((as_filter(wish).matches, Collector(open_stream(
-                gateway, "/v1/stream/filter", url_query(wish), transport)), f"{wish} over {transport}"))
-    for number, wish in enumerate(SAMPLES):
+            clients.append((as_filter(parameters).matches, Collector(open_stream(
+                gateway, "/v1/stream/filter", url_query(parameters), transport)), f"{parameters} over {transport}"))
+    for number, parameters in enumerate(SAMPLES):
         for transport in (TRANSPORTS[number % 4], TRANSPORTS[(number + 1) % 4]):
-            clients.append((as_filter(wish).matches, Collector(open_stream(
-                gateway, "/v1/stream/sample", url_query(wish), transport)), f"{wish} over {transport}"))
+            clients.append((as_filter(parameters).matches, Collector(open_stream(
+                gateway, "/v1/stream/sample", url_query(parameters), transport)), f"{parameters} over {transport}"))
     for transport in TRANSPORTS[:4]:
         clients.append((Filter().matches, Collector(open_stream(
             gateway, "/v1/stream/firehose", "", transport)), f"firehose over {transport}"))
@@ -184,8 +184,8 @@ def end_of(name, ids):
     """A post that matches nearly all filters: all the words, all the samples."""
     number = next(n for n in itertools.count(10**9) if recompute.in_percent(n, 1) and
                   recompute.in_partition(n, 2, 3) and recompute.in_partition(n, 1, 2))
-    words = " ".join(word.replace(",", " ") for wish in WISHES[name]
-                     for word in [wish.get("track", "")])
+    words = " ".join(word.replace(",", " ") for parameters in FILTERS[name]
+                     for word in [parameters.get("track", "")])
     return events.post(number, words, user=ids[0], lang="zh" if name != "posts-tweets.jsonl" else "es",
                        login="u3", geo={"lon": 0.5, "lat": 50.0} if name != "own"
                        else {"lon": 2.0, "lat": 2.0})

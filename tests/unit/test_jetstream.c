@@ -9,7 +9,7 @@
 #include "gateway/dialects/dag_cbor.h"
 #include "gateway/dialects/jetstream_form.h"
 #include "gateway/dialects/jetstream_ids.h"
-#include "gateway/dialects/jetstream_wish.h"
+#include "gateway/dialects/jetstream_selection.h"
 #include "src/model/id.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/events.h"
@@ -468,58 +468,62 @@ static void test_messages_of_ours_are_not_told(void **state)
 
 /* ---- parameters ---- */
 
-static void read_query(const char *query, int expected_r, struct jetstream_wish *wish,
+static void read_query(const char *query, int expected_r, struct jetstream_selection *selection,
                        struct http_refusal *refusal)
 {
-    assert_int_equal(jetstream_wish_read_query(sl_slice_str(query), wish, refusal), expected_r);
+    assert_int_equal(jetstream_selection_read_query(sl_slice_str(query), selection, refusal),
+                     expected_r);
 }
 
 static void test_a_query_says_what_is_wanted(void **state)
 {
     struct http_refusal refusal;
-    struct jetstream_wish wish;
+    struct jetstream_selection selection;
 
     (void)state;
-    read_query("", 0, &wish, &refusal);
-    assert_false(wish.has_collections || wish.has_dids || wish.has_cursor || wish.waits);
-    jetstream_wish_done(&wish);
+    read_query("", 0, &selection, &refusal);
+    assert_false(selection.has_collections || selection.has_dids || selection.has_cursor ||
+                 selection.waits);
+    jetstream_selection_done(&selection);
     read_query("wantedCollections=app.bsky.feed.post&wantedCollections=app.bsky.graph.*"
                "&wantedCollections=com.example.a&wantedDids=did:sluice:42&wantedDids=did%3Aplc%3Ab"
                "&cursor=1795222923456001&maxMessageSizeBytes=1000&requireHello=true&x=1"
                "&access_token=a&compress=false",
-               0, &wish, &refusal);
-    assert_int_equal(wish.collections, 1 << JETSTREAM_POST | 1 << JETSTREAM_FOLLOW);
-    assert_string_equal(buffer_str(&wish.users), "42,did:plc:b");
-    assert_true(wish.has_collections && wish.has_dids && wish.has_cursor && wish.waits);
-    assert_int_equal(wish.cursor_us, 1795222923456001);
-    assert_int_equal(wish.max_bytes, 1000);
-    jetstream_wish_done(&wish);
+               0, &selection, &refusal);
+    assert_int_equal(selection.collections, 1 << JETSTREAM_POST | 1 << JETSTREAM_FOLLOW);
+    assert_string_equal(buffer_str(&selection.users), "42,did:plc:b");
+    assert_true(selection.has_collections && selection.has_dids && selection.has_cursor &&
+                selection.waits);
+    assert_int_equal(selection.cursor_us, 1795222923456001);
+    assert_int_equal(selection.max_bytes, 1000);
+    jetstream_selection_done(&selection);
     read_query("wantedCollections=app.bsky.feed.like&maxMessageSizeBytes=-1&requireHello=1&cursor=",
-               0, &wish, &refusal);
-    assert_true(wish.has_collections && wish.collections == 0 && !wish.waits && !wish.has_cursor);
-    assert_int_equal(wish.max_bytes, 0);
-    jetstream_wish_done(&wish);
-    read_query("wantedCollections=app.*", 0, &wish, &refusal);
-    assert_int_equal(wish.collections, ALL);
-    jetstream_wish_done(&wish);
+               0, &selection, &refusal);
+    assert_true(selection.has_collections && selection.collections == 0 && !selection.waits &&
+                !selection.has_cursor);
+    assert_int_equal(selection.max_bytes, 0);
+    jetstream_selection_done(&selection);
+    read_query("wantedCollections=app.*", 0, &selection, &refusal);
+    assert_int_equal(selection.collections, ALL);
+    jetstream_selection_done(&selection);
 }
 
 /* A DID that no filter can contain belongs to nobody. */
 static void test_dids_that_nobody_has_are_taken(void **state)
 {
     struct http_refusal refusal;
-    struct jetstream_wish wish;
+    struct jetstream_selection selection;
 
     (void)state;
-    read_query("wantedDids=did:sluice:a%252Cb&wantedDids=did:sluice:7", 0, &wish, &refusal);
-    assert_int_equal(wish.users.size, 65 + 2);
-    assert_memory_equal(wish.users.data + 65, ",7", 2);
-    jetstream_wish_done(&wish);
-    read_query("wantedDids=did:sluice:Zo%25C3%25AB&wantedDids=did:sluice:%25EF%25BC%258C", 0, &wish,
-               &refusal);
-    assert_int_equal(wish.users.size, 4 + 1 + 65);
-    assert_memory_equal(wish.users.data, "Zo\xc3\xab,-", 6);
-    jetstream_wish_done(&wish);
+    read_query("wantedDids=did:sluice:a%252Cb&wantedDids=did:sluice:7", 0, &selection, &refusal);
+    assert_int_equal(selection.users.size, 65 + 2);
+    assert_memory_equal(selection.users.data + 65, ",7", 2);
+    jetstream_selection_done(&selection);
+    read_query("wantedDids=did:sluice:Zo%25C3%25AB&wantedDids=did:sluice:%25EF%25BC%258C", 0,
+               &selection, &refusal);
+    assert_int_equal(selection.users.size, 4 + 1 + 65);
+    assert_memory_equal(selection.users.data, "Zo\xc3\xab,-", 6);
+    jetstream_selection_done(&selection);
 }
 
 static void test_what_is_wrong_is_said(void **state)
@@ -544,12 +548,12 @@ static void test_what_is_wrong_is_said(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct http_refusal refusal;
-        struct jetstream_wish wish;
+        struct jetstream_selection selection;
 
-        read_query(rows[i].query, -EPROTO, &wish, &refusal);
+        read_query(rows[i].query, -EPROTO, &selection, &refusal);
         assert_string_equal(refusal.message, rows[i].message);
         assert_int_equal(refusal.status, 400);
-        jetstream_wish_done(&wish);
+        jetstream_selection_done(&selection);
     }
 }
 
@@ -557,19 +561,19 @@ static void test_there_are_bounds(void **state)
 {
     struct buffer collections = BUFFER_INIT, dids = BUFFER_INIT;
     struct http_refusal refusal;
-    struct jetstream_wish wish;
+    struct jetstream_selection selection;
 
     (void)state;
     for (size_t i = 0; i <= JETSTREAM_WANTED_COLLECTIONS_MAX; i++)
         buffer_append_str(&collections, "wantedCollections=a.b.c&");
     for (size_t i = 0; i <= JETSTREAM_WANTED_DIDS_MAX; i++)
         buffer_append_str(&dids, "wantedDids=did:a:b&");
-    read_query(buffer_str(&collections), -EPROTO, &wish, &refusal);
+    read_query(buffer_str(&collections), -EPROTO, &selection, &refusal);
     assert_string_equal(refusal.message, "too many wanted collections: > 100");
-    jetstream_wish_done(&wish);
-    read_query(buffer_str(&dids), -EPROTO, &wish, &refusal);
+    jetstream_selection_done(&selection);
+    read_query(buffer_str(&dids), -EPROTO, &selection, &refusal);
     assert_string_equal(refusal.message, "too many wanted DIDs: > 10000");
-    jetstream_wish_done(&wish);
+    jetstream_selection_done(&selection);
     buffer_done(&collections);
     buffer_done(&dids);
 }
@@ -577,34 +581,35 @@ static void test_there_are_bounds(void **state)
 static void test_a_message_replaces_the_options(void **state)
 {
     struct http_refusal refusal;
-    struct jetstream_wish wish;
+    struct jetstream_selection selection;
     bool is_known;
 
     (void)state;
     assert_int_equal(
-        jetstream_wish_read_message(SL_SLICE("{\"type\":\"options_update\",\"payload\":{"
-                                             "\"wantedCollections\":[\"app.bsky.feed.*\"],"
-                                             "\"wantedDids\":[\"did:plc:a\",\"did:sluice:7\"],"
-                                             "\"maxMessageSizeBytes\":500}}"),
-                                    &wish, &is_known, &refusal),
+        jetstream_selection_read_message(SL_SLICE("{\"type\":\"options_update\",\"payload\":{"
+                                                  "\"wantedCollections\":[\"app.bsky.feed.*\"],"
+                                                  "\"wantedDids\":[\"did:plc:a\",\"did:sluice:7\"],"
+                                                  "\"maxMessageSizeBytes\":500}}"),
+                                         &selection, &is_known, &refusal),
         0);
-    assert_true(is_known && wish.has_collections && wish.has_dids);
-    assert_int_equal(wish.collections, 1 << JETSTREAM_POST | 1 << JETSTREAM_REPOST);
-    assert_string_equal(buffer_str(&wish.users), "did:plc:a,7");
-    assert_int_equal(wish.max_bytes, 500);
-    jetstream_wish_done(&wish);
+    assert_true(is_known && selection.has_collections && selection.has_dids);
+    assert_int_equal(selection.collections, 1 << JETSTREAM_POST | 1 << JETSTREAM_REPOST);
+    assert_string_equal(buffer_str(&selection.users), "did:plc:a,7");
+    assert_int_equal(selection.max_bytes, 500);
+    jetstream_selection_done(&selection);
     assert_int_equal(
-        jetstream_wish_read_message(SL_SLICE("{\"type\":\"options_update\",\"payload\":{"
-                                             "\"wantedDids\":null,\"wantedCollections\":[]}}"),
-                                    &wish, &is_known, &refusal),
+        jetstream_selection_read_message(SL_SLICE("{\"type\":\"options_update\",\"payload\":{"
+                                                  "\"wantedDids\":null,\"wantedCollections\":[]}}"),
+                                         &selection, &is_known, &refusal),
         0);
-    assert_true(is_known && !wish.has_collections && !wish.has_dids && wish.max_bytes == 0);
-    jetstream_wish_done(&wish);
-    assert_int_equal(
-        jetstream_wish_read_message(SL_SLICE("{\"type\":\"hello\"}"), &wish, &is_known, &refusal),
-        0);
+    assert_true(is_known && !selection.has_collections && !selection.has_dids &&
+                selection.max_bytes == 0);
+    jetstream_selection_done(&selection);
+    assert_int_equal(jetstream_selection_read_message(SL_SLICE("{\"type\":\"hello\"}"), &selection,
+                                                      &is_known, &refusal),
+                     0);
     assert_false(is_known);
-    jetstream_wish_done(&wish);
+    jetstream_selection_done(&selection);
 }
 
 static void test_bad_messages_are_refused(void **state)
@@ -625,13 +630,13 @@ static void test_bad_messages_are_refused(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct http_refusal refusal;
-        struct jetstream_wish wish;
+        struct jetstream_selection selection;
         bool is_known;
 
-        assert_int_equal(
-            jetstream_wish_read_message(sl_slice_str(texts[i]), &wish, &is_known, &refusal),
-            -EPROTO);
-        jetstream_wish_done(&wish);
+        assert_int_equal(jetstream_selection_read_message(sl_slice_str(texts[i]), &selection,
+                                                          &is_known, &refusal),
+                         -EPROTO);
+        jetstream_selection_done(&selection);
     }
 }
 

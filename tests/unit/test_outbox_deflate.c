@@ -369,7 +369,7 @@ static void step_say(struct model_client *client)
                                        (struct coding){.encoding = ENCODING_DEFLATE},
                                        sl_slice_str(said), &block) == 0);
         gzip_sum_add(&sum, sl_slice_str(said));
-        outbox_client_said(&client->fake.client, &sum);
+        outbox_client_sent_own(&client->fake.client, &sum);
         if (settings_of(client)->unchunked)
             buffer_append_slice(&frame, buffer_slice(&block));
         else
@@ -586,7 +586,7 @@ static void test_a_word_of_its_own_takes_a_client_out_of_the_history_inside_gzip
     join(&b);
     flush_one(&a);
     assert_int_equal(a.client.state, CLIENT_IN_STEP);
-    outbox_client_said(&a.client, &said);
+    outbox_client_sent_own(&a.client, &said);
     assert_int_equal(a.client.state, CLIENT_FRESH);
     assert_int_equal(b.client.state, CLIENT_IN_STEP);
     leave(&b);

@@ -85,28 +85,28 @@ static void tell(unsigned times)
 /* In a child process, which is the successor: its exit status is the result. */
 static int succeed(const struct estate *estate, bool says_ready)
 {
-    struct heritage heritage;
+    struct handover handover;
     struct failure failure;
 
     interrupted_fd = estate->interrupted[1];
     if (interrupted_fd > 0)
         interruptions_begin(tell);
-    if (heritage_ask(folder, &heritage, &failure) < 0) {
+    if (handover_request(folder, &handover, &failure) < 0) {
         printf("%s\n", failure.text);
         fflush(NULL);
         return 1;
     }
-    if ((heritage.lock >= 0) != estate->has_lock || heritage.pid != getppid())
+    if ((handover.lock >= 0) != estate->has_lock || handover.pid != getppid())
         return 2;
-    if (!is_as_given(&heritage.listeners[LISTENER_PUBLIC], sockets, estate->listeners) ||
-        !is_as_given(&heritage.listeners[LISTENER_OPS], sockets + estate->listeners,
+    if (!is_as_given(&handover.listeners[LISTENER_PUBLIC], sockets, estate->listeners) ||
+        !is_as_given(&handover.listeners[LISTENER_OPS], sockets + estate->listeners,
                      estate->ops_listeners))
         return 3;
-    if (estate->has_lock && !is_same_file(heritage.lock, sockets[MOST]))
+    if (estate->has_lock && !is_same_file(handover.lock, sockets[MOST]))
         return 4;
     if (says_ready)
-        heritage_accept(&heritage);
-    heritage_done(&heritage);
+        handover_confirm(&handover);
+    handover_done(&handover);
     return 0;
 }
 
@@ -174,7 +174,7 @@ static void test_predecessor_that_knows_one_listener_hands_it_over(void **state)
 {
     char path[128];
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct heritage heritage;
+    struct handover handover;
     union {
         struct cmsghdr alignment;
         char bytes[CMSG_SPACE(sizeof(int))];
@@ -203,9 +203,9 @@ static void test_predecessor_that_knows_one_listener_hands_it_over(void **state)
     fflush(NULL);
     child = fork();
     if (child == 0)
-        _exit(heritage_ask(folder, &heritage, NULL) == 0 &&
-                      is_as_given(&heritage.listeners[LISTENER_PUBLIC], sockets, 1) &&
-                      heritage.listeners[LISTENER_OPS].count == 0
+        _exit(handover_request(folder, &handover, NULL) == 0 &&
+                      is_as_given(&handover.listeners[LISTENER_PUBLIC], sockets, 1) &&
+                      handover.listeners[LISTENER_OPS].count == 0
                   ? 0
                   : 1);
     peer = accept(listener, NULL, NULL);
@@ -238,16 +238,16 @@ static void test_successor_that_ends_before_it_serves_changes_nothing(void **sta
 
 static void test_nobody_is_found_where_nobody_serves(void **state)
 {
-    struct heritage heritage;
+    struct handover handover;
     struct failure failure = {""};
 
     (void)state;
     assert_int_equal(takeover_find("/nonexistent"), 0);
-    assert_int_equal(heritage_ask("/nonexistent", &heritage, &failure), -ENOENT);
-    takeover_let_go(takeover); /* as if it was killed: the file stays */
+    assert_int_equal(handover_request("/nonexistent", &handover, &failure), -ENOENT);
+    takeover_close_in_child(takeover); /* as if it was killed: the file stays */
     takeover = NULL;
     assert_int_equal(takeover_find(folder), 0);
-    assert_int_equal(heritage_ask(folder, &heritage, &failure), -ENOENT);
+    assert_int_equal(handover_request(folder, &handover, &failure), -ENOENT);
     assert_int_equal(takeover_new(folder, &takeover, &failure), 0);
     assert_int_equal(takeover_find(folder), getpid());
 }

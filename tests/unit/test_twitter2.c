@@ -136,7 +136,7 @@ static void test_every_end_is_json_or_nothing(void **state)
         struct buffer text = BUFFER_INIT;
         json_t *json;
 
-        twitter2_farewell((enum disconnect_reason)why, &text);
+        twitter2_disconnect((enum disconnect_reason)why, &text);
         if (why == DISCONNECT_COMPLETE)
             assert_int_equal(text.size, 0);
         if (text.size > 0) {

@@ -1,4 +1,4 @@
-#include "gateway/front/key_roll.h"
+#include "gateway/front/key_presence.h"
 #include "tests/support/cmocka_all.h"
 
 #include <errno.h>
@@ -26,30 +26,31 @@ static void want(void *context, const char *name)
     issuer.wanted++;
 }
 
-static struct key_roll_key key(const char *issuer_name, const char *kid, uint64_t number)
+static struct key_presence_key key(const char *issuer_name, const char *kid, uint64_t number)
 {
-    return (struct key_roll_key){issuer_name, kid, number};
+    return (struct key_presence_key){issuer_name, kid, number};
 }
 
-static int see(struct key_roll *roll, const char *kid)
+static int see(struct key_presence *presence, const char *kid)
 {
-    return key_roll_see(roll, &(struct key_roll_key){"https://a", kid, 1});
+    return key_presence_see(presence, &(struct key_presence_key){"https://a", kid, 1});
 }
 
-static unsigned look(struct key_roll *roll, uint64_t ms, const char *const *kids)
+static unsigned look(struct key_presence *presence, uint64_t ms, const char *const *kids)
 {
-    const struct key_roll_now now = {
+    const struct key_presence_now now = {
         .ms = ms, .after_ms = AFTER_MS, .known_ms = known_ms, .want = want};
 
-    key_roll_begin(roll);
+    key_presence_begin(presence);
     for (; *kids; kids++)
-        assert_int_equal(see(roll, *kids), 0);
-    return key_roll_end(roll, &now);
+        assert_int_equal(see(presence, *kids), 0);
+    return key_presence_end(presence, &now);
 }
 
-static bool is_gone(const struct key_roll *roll, struct key_roll_key asked, uint64_t *ret_since_ms)
+static bool is_gone(const struct key_presence *presence, struct key_presence_key asked,
+                    uint64_t *ret_since_ms)
 {
-    return key_roll_is_gone(roll, &asked, ret_since_ms);
+    return key_presence_is_gone(presence, &asked, ret_since_ms);
 }
 
 static const char *const both[] = {"one", "two", NULL}, *const second[] = {"two", NULL};
@@ -57,14 +58,14 @@ static const char *const both[] = {"one", "two", NULL}, *const second[] = {"two"
 static int begin(void **state)
 {
     issuer.known_ms = issuer.wanted = 0;
-    *state = key_roll_new();
+    *state = key_presence_new();
     look(*state, 1000, both);
     return 0;
 }
 
 static int end(void **state)
 {
-    key_roll_free(*state);
+    key_presence_free(*state);
     return 0;
 }
 
@@ -81,9 +82,9 @@ static void test_a_key_that_nobody_fetches_is_gone_after_the_time(void **state)
     assert_false(is_gone(*state, key("https://a", "two", 1), &since_ms));
     assert_false(is_gone(*state, key("https://b", "one", 1), &since_ms));
     assert_int_equal(issuer.wanted, 0);
-    key_roll_forget(*state, since_ms - 1);
+    key_presence_forget(*state, since_ms - 1);
     assert_int_equal(look(*state, 90000, second), 1);
-    key_roll_forget(*state, since_ms);
+    key_presence_forget(*state, since_ms);
     assert_int_equal(look(*state, 90000, second), 0);
 }
 
@@ -117,16 +118,16 @@ static void test_a_key_that_comes_back_was_never_away(void **state)
  * has its name. */
 static void test_another_key_by_the_same_name_takes_no_place(void **state)
 {
-    const struct key_roll_now now = {
+    const struct key_presence_now now = {
         .ms = 2000 + AFTER_MS, .after_ms = AFTER_MS, .known_ms = known_ms, .want = want};
-    struct key_roll_key replaced = key("https://a", "one", 2);
+    struct key_presence_key replaced = key("https://a", "one", 2);
     uint64_t since_ms;
 
     look(*state, 2000, second);
-    key_roll_begin(*state);
-    key_roll_see(*state, &replaced);
+    key_presence_begin(*state);
+    key_presence_see(*state, &replaced);
     see(*state, "two");
-    assert_int_equal(key_roll_end(*state, &now), 1);
+    assert_int_equal(key_presence_end(*state, &now), 1);
     assert_true(is_gone(*state, key("https://a", "one", 1), &since_ms));
     assert_false(is_gone(*state, replaced, &since_ms));
     assert_false(is_gone(*state, key("https://a", "one", 0), &since_ms));

@@ -1,8 +1,8 @@
-/* key_roll.c - a list: a server has a few dozen keys, and rarely learns of another.
+/* key_presence.c - a list: a server has a few dozen keys, and rarely learns of another.
  *
  * A key that returns is treated as if it had never been missing. Limited by what the settings and
  * the sets may contain, and by the keys that were removed within the last minute. */
-#include "gateway/front/key_roll.h"
+#include "gateway/front/key_presence.h"
 
 #include <errno.h>
 #include <string.h>
@@ -19,33 +19,33 @@ struct entry {
     uint64_t gone_ms;    /* since; 0: not removed */
 };
 
-struct key_roll {
+struct key_presence {
     struct entry *entries;
     unsigned count, capacity;
 };
 
-struct key_roll *key_roll_new(void)
+struct key_presence *key_presence_new(void)
 {
-    return mem_zalloc(sizeof(struct key_roll));
+    return mem_zalloc(sizeof(struct key_presence));
 }
 
-void key_roll_free(struct key_roll *roll)
+void key_presence_free(struct key_presence *presence)
 {
-    if (!roll)
+    if (!presence)
         return;
-    mem_free(roll->entries);
-    mem_free(roll);
+    mem_free(presence->entries);
+    mem_free(presence);
 }
 
-static bool has_name(const struct entry *entry, const struct key_roll_key *key)
+static bool has_name(const struct entry *entry, const struct key_presence_key *key)
 {
     return strcmp(entry->kid, key->kid) == 0 && strcmp(entry->issuer, key->issuer) == 0;
 }
 
-static struct entry *find(const struct key_roll *roll, const struct key_roll_key *key)
+static struct entry *find(const struct key_presence *presence, const struct key_presence_key *key)
 {
-    for (unsigned i = 0; i < roll->count; i++) {
-        struct entry *entry = &roll->entries[i];
+    for (unsigned i = 0; i < presence->count; i++) {
+        struct entry *entry = &presence->entries[i];
 
         if (entry->number == key->number && has_name(entry, key))
             return entry;
@@ -53,35 +53,35 @@ static struct entry *find(const struct key_roll *roll, const struct key_roll_key
     return NULL;
 }
 
-void key_roll_begin(struct key_roll *roll)
+void key_presence_begin(struct key_presence *presence)
 {
-    for (unsigned i = 0; i < roll->count; i++)
-        roll->entries[i].is_seen = false;
+    for (unsigned i = 0; i < presence->count; i++)
+        presence->entries[i].is_seen = false;
 }
 
-static int grow(struct key_roll *roll)
+static int grow(struct key_presence *presence)
 {
-    unsigned capacity = roll->capacity ? 2 * roll->capacity : 8;
+    unsigned capacity = presence->capacity ? 2 * presence->capacity : 8;
     struct entry *entries;
 
-    if (roll->count < roll->capacity)
+    if (presence->count < presence->capacity)
         return 0;
-    entries = mem_realloc(roll->entries, mem_array_size(capacity, sizeof(*entries)));
+    entries = mem_realloc(presence->entries, mem_array_size(capacity, sizeof(*entries)));
     if (!entries)
         return -ENOMEM;
-    roll->entries = entries;
-    roll->capacity = capacity;
+    presence->entries = entries;
+    presence->capacity = capacity;
     return 0;
 }
 
-int key_roll_see(struct key_roll *roll, const struct key_roll_key *key)
+int key_presence_see(struct key_presence *presence, const struct key_presence_key *key)
 {
-    struct entry *entry = find(roll, key);
+    struct entry *entry = find(presence, key);
 
     if (!entry) {
-        if (grow(roll) < 0)
+        if (grow(presence) < 0)
             return -ENOMEM;
-        entry = &roll->entries[roll->count++];
+        entry = &presence->entries[presence->count++];
         strcpy(entry->issuer, key->issuer);
         strcpy(entry->kid, key->kid);
         entry->number = key->number;
@@ -91,7 +91,7 @@ int key_roll_see(struct key_roll *roll, const struct key_roll_key *key)
     return 0;
 }
 
-static void judge(struct entry *entry, const struct key_roll_now *now)
+static void judge(struct entry *entry, const struct key_presence_now *now)
 {
     uint64_t known_ms;
 
@@ -110,24 +110,24 @@ static void judge(struct entry *entry, const struct key_roll_now *now)
         now->want(now->context, entry->issuer);
 }
 
-unsigned key_roll_end(struct key_roll *roll, const struct key_roll_now *now)
+unsigned key_presence_end(struct key_presence *presence, const struct key_presence_now *now)
 {
     unsigned gone = 0;
 
-    for (unsigned i = 0; i < roll->count; i++) {
-        judge(&roll->entries[i], now);
-        gone += roll->entries[i].gone_ms != 0;
+    for (unsigned i = 0; i < presence->count; i++) {
+        judge(&presence->entries[i], now);
+        gone += presence->entries[i].gone_ms != 0;
     }
     return gone;
 }
 
-bool key_roll_is_gone(const struct key_roll *roll, const struct key_roll_key *key,
-                      uint64_t *ret_since_ms)
+bool key_presence_is_gone(const struct key_presence *presence, const struct key_presence_key *key,
+                          uint64_t *ret_since_ms)
 {
     uint64_t since_ms = 0;
 
-    for (unsigned i = 0; i < roll->count; i++) {
-        const struct entry *entry = &roll->entries[i];
+    for (unsigned i = 0; i < presence->count; i++) {
+        const struct entry *entry = &presence->entries[i];
 
         if (!has_name(entry, key) || (key->number && entry->number != key->number))
             continue;
@@ -141,15 +141,15 @@ bool key_roll_is_gone(const struct key_roll *roll, const struct key_roll_key *ke
     return since_ms != 0;
 }
 
-void key_roll_forget(struct key_roll *roll, uint64_t since_ms)
+void key_presence_forget(struct key_presence *presence, uint64_t since_ms)
 {
     unsigned kept = 0;
 
-    for (unsigned i = 0; i < roll->count; i++) {
-        const struct entry *entry = &roll->entries[i];
+    for (unsigned i = 0; i < presence->count; i++) {
+        const struct entry *entry = &presence->entries[i];
 
         if (!entry->gone_ms || entry->gone_ms > since_ms)
-            roll->entries[kept++] = *entry;
+            presence->entries[kept++] = *entry;
     }
-    roll->count = kept;
+    presence->count = kept;
 }

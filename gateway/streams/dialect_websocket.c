@@ -1,4 +1,4 @@
-/* dialect_talk.c - a WebSocket in a dialect: messages of its client, and its end.
+/* dialect_websocket.c - a WebSocket in a dialect: messages of its client, and its end.
  *
  * The connection's own channel is like /v1/stream without filters, and is not in delivery. The
  * streams that the client asks for, in the request or in messages, are opened in addition to it. */
@@ -9,7 +9,7 @@
 #include "gateway/front/dialect.h"
 #include "gateway/streams/stream.h"
 
-struct dialect_talk {
+struct dialect_websocket {
     enum since_kind since; /* where streams begin after DIALECT_WAITS, until a message opens one;
                               else SINCE_NOW */
     struct sl_cursor since_cursor;
@@ -36,7 +36,7 @@ static void refuse(struct websocket *websocket, const struct http_refusal *refus
     stream_say_frame(&websocket->stream, &frame);
     if (!dialect->refusal_close_code)
         return;
-    memcpy(websocket->talk->refusal_text, refusal->message, sizeof(refusal->message));
+    memcpy(websocket->dialect_state->refusal_text, refusal->message, sizeof(refusal->message));
     stream_evict(&websocket->stream, DISCONNECT_BAD_MESSAGE);
 }
 
@@ -44,17 +44,17 @@ static void refuse(struct websocket *websocket, const struct http_refusal *refus
 static int open_asked(struct websocket *websocket, const struct dialect_stream *asked,
                       struct http_refusal *refusal)
 {
-    struct dialect_talk *talk = websocket->talk;
+    struct dialect_websocket *state = websocket->dialect_state;
     struct channel *channel;
     int r = opened_streams_open_asked(&websocket->stream, asked, &channel, refusal);
 
     if (r < 0 || !channel)
         return r;
-    if (asked->again == DIALECT_CONTINUES && talk->since != SINCE_NOW) {
-        channel->request.since = talk->since;
-        channel->request.since_cursor = talk->since_cursor;
+    if (asked->again == DIALECT_CONTINUES && state->since != SINCE_NOW) {
+        channel->request.since = state->since;
+        channel->request.since_cursor = state->since_cursor;
     }
-    talk->since = SINCE_NOW;
+    state->since = SINCE_NOW;
     mem_free(channel_take_warnings(channel)); /* dialects have no message for warnings */
     stream_arm(&websocket->stream);
     return channel_resume(channel);
@@ -69,8 +69,8 @@ static int begin_to_wait(struct websocket *websocket, const struct dialect_strea
 
     if (r < 0)
         return r;
-    websocket->talk->since = request.since;
-    websocket->talk->since_cursor = request.since_cursor;
+    websocket->dialect_state->since = request.since;
+    websocket->dialect_state->since_cursor = request.since_cursor;
     stream_filters_settle(websocket->stream.streams, &request.token, 0, &share);
     stream_request_done(&request);
     return 0;
@@ -84,14 +84,14 @@ static void tell(struct websocket *websocket, int r, const struct http_refusal *
         stream_evict(&websocket->stream, DISCONNECT_INTERNAL);
 }
 
-void dialect_talk_begin(struct websocket *websocket, const struct dialect_stream *asked,
-                        const struct http_refusal *refused)
+void dialect_websocket_begin(struct websocket *websocket, const struct dialect_stream *asked,
+                             const struct http_refusal *refused)
 {
     struct http_refusal refusal;
     int r = 0;
 
-    websocket->talk = mem_zalloc(sizeof(*websocket->talk));
-    if (!websocket->talk) {
+    websocket->dialect_state = mem_zalloc(sizeof(*websocket->dialect_state));
+    if (!websocket->dialect_state) {
         stream_end(&websocket->stream, STREAM_BROKEN);
         return;
     }
@@ -127,7 +127,7 @@ static int run_message(struct websocket *websocket, const struct dialect_message
     return 0;
 }
 
-void dialect_talk_message(struct websocket *websocket, struct sl_slice text)
+void dialect_websocket_message(struct websocket *websocket, struct sl_slice text)
 {
     const struct stream_times times = stream_times_now(websocket->stream.streams);
     struct dialect_message message = {.act = DIALECT_IGNORE};
@@ -140,14 +140,15 @@ void dialect_talk_message(struct websocket *websocket, struct sl_slice text)
     tell(websocket, r, &refusal);
 }
 
-struct dialect_close dialect_talk_close(const struct websocket *websocket)
+struct dialect_close dialect_websocket_close(const struct websocket *websocket)
 {
     const struct dialect *dialect = dialect_of(websocket);
     enum disconnect_reason why = websocket->stream.own.disconnect_reason;
     const struct disconnect_row *row = disconnect_row(why);
 
-    if (websocket->talk && websocket->talk->refusal_text[0])
-        return (struct dialect_close){dialect->refusal_close_code, websocket->talk->refusal_text};
+    if (websocket->dialect_state && websocket->dialect_state->refusal_text[0])
+        return (struct dialect_close){dialect->refusal_close_code,
+                                      websocket->dialect_state->refusal_text};
     if (dialect->close_of)
         return dialect->close_of(why);
     return (struct dialect_close){row->close_code, row->code};

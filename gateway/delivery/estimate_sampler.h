@@ -1,4 +1,4 @@
-/* gateway/delivery/drawing.h - draws the events for an estimate.
+/* gateway/delivery/estimate_sampler.h - draws the events for an estimate.
  *
  * They are drawn evenly from a period that ends now. If the ring reaches far enough back, every
  * n-th event of it is used. Otherwise the period is divided into slots of equal length, and a batch
@@ -14,15 +14,16 @@
 #include "gateway/counts/estimate.h"
 #include "gateway/delivery/deliver.h"
 
-struct drawing;
+struct estimate_sampler;
 
 /* Draws events after the id `from` (0: what the ring has of the last hour) until now. The caller
  * owns the estimate, which is complete when `done` is called, later, with 0 or a negative errno.
  * NULL: out of memory. */
-typedef void (*drawing_done_fn)(void *owner, int error);
-struct drawing *drawing_begin(struct deliver *deliver, struct estimate *estimate, uint64_t from,
-                              drawing_done_fn done, void *owner);
+typedef void (*estimate_sampler_done_fn)(void *owner, int error);
+struct estimate_sampler *estimate_sampler_begin(struct deliver *deliver, struct estimate *estimate,
+                                                uint64_t from, estimate_sampler_done_fn done,
+                                                void *owner);
 /* A counter of its progress. */
-uint64_t drawing_steps(const struct drawing *drawing);
+uint64_t estimate_sampler_steps(const struct estimate_sampler *sampler);
 /* May be called before or after it is done; `done` is not called after this. NULL is allowed. */
-void drawing_free(struct drawing *drawing);
+void estimate_sampler_free(struct estimate_sampler *sampler);

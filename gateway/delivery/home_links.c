@@ -1,4 +1,4 @@
-/* home_ties.c - which authors are shown in which feeds, and which were until recently.
+/* home_links.c - which authors are shown in which feeds, and which were until recently.
  *
  * A link joins an author and a feed, and has a bit for each relation (followed, hidden, muted). An
  * author without links is freed. The deletion of a post must reach those who were shown the post,
@@ -76,9 +76,9 @@ static void author_drop_if_unwanted(struct home *home, struct author *author)
     mem_free(author);
 }
 
-static bool is_shown(unsigned ties)
+static bool is_shown(unsigned relations)
 {
-    return ties == TIE_FOLLOWS || (ties & TIE_OWN);
+    return relations == RELATION_FOLLOWS || (relations & RELATION_OWN);
 }
 
 static struct link *link_new(struct home *home, struct home_feed *feed, struct sl_slice id)
@@ -115,7 +115,7 @@ static void link_free(struct home *home, struct link *link)
 
 static void link_drop_if_void(struct home *home, struct link *link)
 {
-    if (link->ties != 0 || list_contains(&link->in_former))
+    if (link->relations != 0 || list_contains(&link->in_former))
         return;
     hash_map_remove(link->feed->links, sl_slice(link->author->id, link->author->id_size));
     link_free(home, link);
@@ -133,7 +133,7 @@ static void link_turn(struct home *home, struct link *link, uint64_t at)
 {
     struct home_feed *feed = link->feed;
 
-    if (is_shown(link->ties)) {
+    if (is_shown(link->relations)) {
         if (list_contains(&link->in_former))
             list_remove(&feed->former, &link->in_former);
         link->shown_from = at;
@@ -147,8 +147,8 @@ static void link_turn(struct home *home, struct link *link, uint64_t at)
         link_forget_former(home, LIST_OWNER(list_first(&feed->former), struct link, in_former));
 }
 
-int feed_tie(struct home *home, struct home_feed *feed, struct sl_slice id, enum tie tie, bool on,
-             uint64_t at)
+int feed_set_relation(struct home *home, struct home_feed *feed, struct sl_slice id,
+                      enum relation relation, bool on, uint64_t at)
 {
     struct link *link = hash_map_get(feed->links, id);
     unsigned before;
@@ -159,9 +159,9 @@ int feed_tie(struct home *home, struct home_feed *feed, struct sl_slice id, enum
         link = link_new(home, feed, id);
     if (!link)
         return -ENOMEM;
-    before = link->ties;
-    link->ties = on ? before | (unsigned)tie : before & ~(unsigned)tie;
-    if (is_shown(before) != is_shown(link->ties))
+    before = link->relations;
+    link->relations = on ? before | (unsigned)relation : before & ~(unsigned)relation;
+    if (is_shown(before) != is_shown(link->relations))
         link_turn(home, link, at);
     link_drop_if_void(home, link);
     return 0;
@@ -178,21 +178,21 @@ static bool was_shown(const struct link *link, const struct event *event)
 /* Who may see a post (src/model/audience.h), as far as a gateway knows it. */
 bool link_wants(const struct link *link, const struct event *event)
 {
-    if (link->ties & TIE_OWN)
+    if (link->relations & RELATION_OWN)
         return true;
-    if (!is_shown(link->ties) && !(event->kind == EVENT_DELETE && was_shown(link, event)))
+    if (!is_shown(link->relations) && !(event->kind == EVENT_DELETE && was_shown(link, event)))
         return false;
     return sl_audience_allows(event->audience, sl_slice_str(link->feed->user), true);
 }
 
-int feed_tie_all(struct home *home, struct home_feed *feed, const struct home_set *set,
-                 enum tie tie)
+int feed_add_relations(struct home *home, struct home_feed *feed, const struct home_set *set,
+                       enum relation relation)
 {
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < set->count; i++) {
         if (!sl_slice_is(set->users[i], feed->user))
-            r = feed_tie(home, feed, set->users[i], tie, true, 0);
+            r = feed_set_relation(home, feed, set->users[i], relation, true, 0);
         if (r == 0)
             r = feed_check_bytes(home, feed);
     }
@@ -200,20 +200,20 @@ int feed_tie_all(struct home *home, struct home_feed *feed, const struct home_se
 }
 
 /* What was shown counts as shown until the gap, and what is shown now, from there on. */
-void feed_untie_all(struct home_feed *feed)
+void feed_remove_relations(struct home_feed *feed)
 {
     void *value;
 
     for (size_t at = 0; hash_map_next(feed->links, &at, NULL, &value);) {
         struct link *link = value;
 
-        if (link->ties & TIE_OWN)
+        if (link->relations & RELATION_OWN)
             continue;
-        if (is_shown(link->ties)) {
+        if (is_shown(link->relations)) {
             link->shown_until = feed->reload_cursor + 1;
             list_append(&feed->former, &link->in_former);
         }
-        link->ties = 0;
+        link->relations = 0;
     }
 }
 
@@ -227,7 +227,7 @@ void feed_sweep(struct home *home, struct home_feed *feed)
         link_drop_if_void(home, value);
 }
 
-void feed_free_ties(struct home *home, struct home_feed *feed)
+void feed_free_links(struct home *home, struct home_feed *feed)
 {
     void *link;
 

@@ -1,5 +1,5 @@
-/* gateway/dialects/jetstream_wish.h - reads what a client of Jetstream wants, from the query of its
- * request, or from a message with new options; both have the same meaning.
+/* gateway/dialects/jetstream_selection.h - reads what a client of Jetstream wants, from the query
+ * of its request, or from a message with new options; both have the same meaning.
  *
  * Invalid values are refused with the messages of Jetstream. Only collections and users that exist
  * here can match; others are accepted and ignored. */
@@ -15,7 +15,7 @@
 enum { JETSTREAM_WANTED_COLLECTIONS_MAX = 100, JETSTREAM_WANTED_DIDS_MAX = 10000 };
 
 /* Initialize with zeros. */
-struct jetstream_wish {
+struct jetstream_selection {
     bool has_collections, has_dids; /* false: everything */
     unsigned collections;           /* a bit for each enum jetstream_collection */
     uint32_t collection_count, did_count;
@@ -26,14 +26,14 @@ struct jetstream_wish {
     bool waits; /* until a message with options arrives */
 };
 
-void jetstream_wish_done(struct jetstream_wish *wish);
+void jetstream_selection_done(struct jetstream_selection *selection);
 
-/* 0; -EPROTO: *refusal is set; -ENOMEM. Free it with jetstream_wish_done() in every case. */
-int jetstream_wish_read_query(struct sl_slice query, struct jetstream_wish *wish,
-                              struct http_refusal *refusal);
+/* 0; -EPROTO: *refusal is set; -ENOMEM. Free it with jetstream_selection_done() in every case. */
+int jetstream_selection_read_query(struct sl_slice query, struct jetstream_selection *selection,
+                                   struct http_refusal *refusal);
 /* For requests of zstd with Jetstream's own dictionary: sets *refusal. Returns -EPROTO. */
-int jetstream_wish_refuse_compression(struct http_refusal *refusal);
+int jetstream_selection_refuse_compression(struct http_refusal *refusal);
 /* Reads {"type":"options_update","payload":{...}}. *ret_is_known is false for other messages, which
  * are to be ignored. Returns the same. */
-int jetstream_wish_read_message(struct sl_slice text, struct jetstream_wish *wish,
-                                bool *ret_is_known, struct http_refusal *refusal);
+int jetstream_selection_read_message(struct sl_slice text, struct jetstream_selection *selection,
+                                     bool *ret_is_known, struct http_refusal *refusal);

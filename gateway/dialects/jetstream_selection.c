@@ -1,9 +1,9 @@
-/* jetstream_wish.c - reads the parameters one by one, because some are repeated, and messages.
+/* jetstream_selection.c - reads the parameters one by one, because some are repeated, and messages.
  *
  * Values for which we have no events are accepted, because clients ask for likes or foreign DIDs
  * together with others. Limits: JETSTREAM_WANTED_COLLECTIONS_MAX and JETSTREAM_WANTED_DIDS_MAX, and
  * those of a request and a message. */
-#include "gateway/dialects/jetstream_wish.h"
+#include "gateway/dialects/jetstream_selection.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -17,9 +17,9 @@
 
 enum { NSID_MAX_BYTES = 317, NSID_PART_MAX_BYTES = 63, USER_MAX_BYTES = 64, SHOWN_MAX = 80 };
 
-void jetstream_wish_done(struct jetstream_wish *wish)
+void jetstream_selection_done(struct jetstream_selection *selection)
 {
-    buffer_done(&wish->users);
+    buffer_done(&selection->users);
 }
 
 /* The number of bytes of a client's text that are shown in a message. */
@@ -79,7 +79,7 @@ static bool is_nsid(struct sl_slice text)
 }
 
 /* As in Jetstream, the text before `.*` is not checked. */
-static int want_collection(struct jetstream_wish *wish, struct sl_slice text,
+static int want_collection(struct jetstream_selection *selection, struct sl_slice text,
                            struct http_refusal *refusal)
 {
     bool is_prefix = text.size >= 2 && memcmp(text.data + text.size - 2, ".*", 2) == 0;
@@ -88,15 +88,15 @@ static int want_collection(struct jetstream_wish *wish, struct sl_slice text,
     if (!is_prefix && !is_nsid(text))
         return http_refuse(refusal, 400, "bad_collection", "wantedCollections",
                            "invalid collection: %.*s", shown(text), text.data);
-    if (++wish->collection_count > JETSTREAM_WANTED_COLLECTIONS_MAX)
+    if (++selection->collection_count > JETSTREAM_WANTED_COLLECTIONS_MAX)
         return http_refuse(refusal, 400, "too_many_collections", "wantedCollections",
                            "too many wanted collections: > %d", JETSTREAM_WANTED_COLLECTIONS_MAX);
-    wish->has_collections = true;
+    selection->has_collections = true;
     for (unsigned i = 0; i < JETSTREAM_COLLECTIONS; i++) {
         struct sl_slice name = sl_slice_str(jetstream_collection_name(i));
 
         if (is_prefix ? sl_slice_starts_with(name, prefix) : sl_slice_equal(name, text))
-            wish->collections |= 1u << i;
+            selection->collections |= 1u << i;
     }
     return 0;
 }
@@ -129,23 +129,24 @@ static void append_user(struct sl_slice user, struct buffer *users)
         buffer_append_char(users, '-');
 }
 
-static int want_did(struct jetstream_wish *wish, struct sl_slice did, struct http_refusal *refusal)
+static int want_did(struct jetstream_selection *selection, struct sl_slice did,
+                    struct http_refusal *refusal)
 {
     struct buffer user = BUFFER_INIT;
     bool is_did = jetstream_append_user(did, &user);
 
     if (is_did)
-        append_user(buffer_slice(&user), &wish->users);
-    wish->users.failed |= user.failed;
+        append_user(buffer_slice(&user), &selection->users);
+    selection->users.failed |= user.failed;
     buffer_done(&user);
     if (!is_did)
         return http_refuse(refusal, 400, "bad_did", "wantedDids", "invalid DID: %.*s", shown(did),
                            did.data);
-    if (++wish->did_count > JETSTREAM_WANTED_DIDS_MAX)
+    if (++selection->did_count > JETSTREAM_WANTED_DIDS_MAX)
         return http_refuse(refusal, 400, "too_many_dids", "wantedDids",
                            "too many wanted DIDs: > %d", JETSTREAM_WANTED_DIDS_MAX);
-    wish->has_dids = true;
-    return wish->users.failed ? -ENOMEM : 0;
+    selection->has_dids = true;
+    return selection->users.failed ? -ENOMEM : 0;
 }
 
 /* --- the query ------------------------------------------------------------------------------- */
@@ -185,54 +186,54 @@ static bool read_number(struct sl_slice text, uint64_t max, uint64_t *ret_number
     return text.size > 0;
 }
 
-static int read_cursor(struct jetstream_wish *wish, struct sl_slice text,
+static int read_cursor(struct jetstream_selection *selection, struct sl_slice text,
                        struct http_refusal *refusal)
 {
     if (text.size == 0)
         return 0;
-    wish->has_cursor = true;
-    if (read_number(text, INT64_MAX, &wish->cursor_us))
+    selection->has_cursor = true;
+    if (read_number(text, INT64_MAX, &selection->cursor_us))
         return 0;
     return http_refuse(refusal, 400, "bad_cursor", "cursor", "invalid cursor: %.*s", shown(text),
                        text.data);
 }
 
 /* As in Jetstream, an invalid number means no limit. */
-static void read_max_bytes(struct jetstream_wish *wish, struct sl_slice text)
+static void read_max_bytes(struct jetstream_selection *selection, struct sl_slice text)
 {
     uint64_t number;
 
-    wish->max_bytes = read_number(text, UINT32_MAX, &number) ? (uint32_t)number : 0;
+    selection->max_bytes = read_number(text, UINT32_MAX, &number) ? (uint32_t)number : 0;
 }
 
-int jetstream_wish_refuse_compression(struct http_refusal *refusal)
+int jetstream_selection_refuse_compression(struct http_refusal *refusal)
 {
     return http_refuse(refusal, 400, "bad_compress", "compress",
                        "compress: this server has no dictionary of Jetstream's; leave it out");
 }
 
-static int read_value(struct jetstream_wish *wish, enum parameter parameter, struct sl_slice value,
-                      struct http_refusal *refusal)
+static int read_value(struct jetstream_selection *selection, enum parameter parameter,
+                      struct sl_slice value, struct http_refusal *refusal)
 {
     switch (parameter) {
     case PARAMETER_COMPRESS:
-        return sl_slice_is(value, "true") ? jetstream_wish_refuse_compression(refusal) : 0;
+        return sl_slice_is(value, "true") ? jetstream_selection_refuse_compression(refusal) : 0;
     case PARAMETER_CURSOR:
-        return read_cursor(wish, value, refusal);
+        return read_cursor(selection, value, refusal);
     case PARAMETER_MAX_BYTES:
-        read_max_bytes(wish, value);
+        read_max_bytes(selection, value);
         return 0;
     case PARAMETER_REQUIRE_HELLO:
-        wish->waits = sl_slice_is(value, "true");
+        selection->waits = sl_slice_is(value, "true");
         return 0;
     case PARAMETER_WANTED_COLLECTIONS:
-        return want_collection(wish, value, refusal);
+        return want_collection(selection, value, refusal);
     default:
-        return want_did(wish, value, refusal);
+        return want_did(selection, value, refusal);
     }
 }
 
-static int read_pair(struct jetstream_wish *wish, struct sl_slice pair,
+static int read_pair(struct jetstream_selection *selection, struct sl_slice pair,
                      struct http_refusal *refusal)
 {
     struct sl_slice values[PARAMETERS];
@@ -243,23 +244,23 @@ static int read_pair(struct jetstream_wish *wish, struct sl_slice pair,
         r = 0;
     for (unsigned i = 0; r == 0 && i < PARAMETERS; i++) {
         if (values[i].data)
-            r = read_value(wish, i, values[i], refusal);
+            r = read_value(selection, i, values[i], refusal);
     }
     form_done(&form);
     return r;
 }
 
-int jetstream_wish_read_query(struct sl_slice query, struct jetstream_wish *wish,
-                              struct http_refusal *refusal)
+int jetstream_selection_read_query(struct sl_slice query, struct jetstream_selection *selection,
+                                   struct http_refusal *refusal)
 {
     int r = 0;
 
-    *wish = (struct jetstream_wish){.users = BUFFER_INIT};
+    *selection = (struct jetstream_selection){.users = BUFFER_INIT};
     while (r == 0 && query.size > 0) {
         const char *end = memchr(query.data, '&', query.size);
         struct sl_slice pair = sl_slice(query.data, end ? (size_t)(end - query.data) : query.size);
 
-        r = read_pair(wish, pair, refusal);
+        r = read_pair(selection, pair, refusal);
         query = sl_slice_from(query, pair.size + (end ? 1 : 0));
     }
     return r;
@@ -277,8 +278,8 @@ static bool is_absent(const json_t *value)
     return !value || json_is_null(value);
 }
 
-static int read_list(struct jetstream_wish *wish, const json_t *list,
-                     int (*want)(struct jetstream_wish *wish, struct sl_slice text,
+static int read_list(struct jetstream_selection *selection, const json_t *list,
+                     int (*want)(struct jetstream_selection *selection, struct sl_slice text,
                                  struct http_refusal *refusal),
                      struct http_refusal *refusal)
 {
@@ -292,13 +293,14 @@ static int read_list(struct jetstream_wish *wish, const json_t *list,
         const json_t *item = json_array_get(list, i);
 
         r = json_is_string(item)
-                ? want(wish, sl_slice(json_string_value(item), json_string_length(item)), refusal)
+                ? want(selection, sl_slice(json_string_value(item), json_string_length(item)),
+                       refusal)
                 : refuse_payload(refusal);
     }
     return r;
 }
 
-static int read_payload(struct jetstream_wish *wish, const json_t *payload,
+static int read_payload(struct jetstream_selection *selection, const json_t *payload,
                         struct http_refusal *refusal)
 {
     const json_t *max = json_object_get(payload, "maxMessageSizeBytes");
@@ -307,26 +309,28 @@ static int read_payload(struct jetstream_wish *wish, const json_t *payload,
     if (!json_is_object(payload) || (!is_absent(max) && !json_is_integer(max)))
         return refuse_payload(refusal);
     if (json_integer_value(max) > 0 && json_integer_value(max) <= UINT32_MAX)
-        wish->max_bytes = (uint32_t)json_integer_value(max);
-    r = read_list(wish, json_object_get(payload, "wantedCollections"), want_collection, refusal);
-    return r < 0 ? r : read_list(wish, json_object_get(payload, "wantedDids"), want_did, refusal);
+        selection->max_bytes = (uint32_t)json_integer_value(max);
+    r = read_list(selection, json_object_get(payload, "wantedCollections"), want_collection,
+                  refusal);
+    return r < 0 ? r
+                 : read_list(selection, json_object_get(payload, "wantedDids"), want_did, refusal);
 }
 
-int jetstream_wish_read_message(struct sl_slice text, struct jetstream_wish *wish,
-                                bool *ret_is_known, struct http_refusal *refusal)
+int jetstream_selection_read_message(struct sl_slice text, struct jetstream_selection *selection,
+                                     bool *ret_is_known, struct http_refusal *refusal)
 {
     json_error_t error;
     json_t *message = json_loadb(text.data, text.size, 0, &error);
     int r = 0;
 
-    *wish = (struct jetstream_wish){.users = BUFFER_INIT};
+    *selection = (struct jetstream_selection){.users = BUFFER_INIT};
     if (!message && json_error_code(&error) == json_error_out_of_memory)
         return -ENOMEM;
     if (!json_is_object(message))
         r = http_refuse(refusal, 400, "bad_json", NULL, "bad SubscriberSourcedMessage envelope");
     *ret_is_known = sl_slice_is(event_json_text(message, "type"), "options_update");
     if (r == 0 && *ret_is_known)
-        r = read_payload(wish, json_object_get(message, "payload"), refusal);
+        r = read_payload(selection, json_object_get(message, "payload"), refusal);
     json_decref(message);
     return r;
 }
