@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(not program(), reason="there is no memcached (sc
 @pytest.fixture
 def memcached(servers):
     server = Memcached(pathlib.Path(servers.folder)).start()
-    servers.guests.append(server)
+    servers.programs.append(server)
     return server
 
 

@@ -19,7 +19,7 @@ QUICK = ("--jwks-refresh-min", "200ms", "--jwks-again", "100ms", "--jwks-timeout
 @pytest.fixture
 def provider(servers, tmp_path):
     provider = Provider(tmp_path)
-    servers.guests.append(provider)
+    servers.programs.append(provider)
     return provider
 
 
@@ -146,7 +146,7 @@ def test_a_server_starts_without_its_provider_and_has_the_keys_when_it_comes(ser
 
 def test_https_by_authorities_of_a_file(servers, redis, tmp_path):
     provider = Provider(tmp_path, Certificate(tmp_path))
-    servers.guests.append(provider)
+    servers.programs.append(provider)
     provider.key("secure")
     options = "--jwt-issuer", provider.issuer, *QUICK
     stranger = servers.gateway(redis, *options, secret=None)
@@ -316,7 +316,7 @@ def test_issuers_of_a_file_are_fetched_each_for_itself(servers, redis, tmp_path)
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         providers.append(Provider(tmp_path / name))
-    servers.guests += providers
+    servers.programs += providers
     keys = [provider.key("one") for provider in providers]
     listed = tmp_path / "issuers.json"
     listed.write_text(json.dumps([

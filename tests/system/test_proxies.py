@@ -125,7 +125,7 @@ def proxy(request, module_servers, certificate):
     gateway = request.getfixturevalue("gated" if kind.is_relay else "plain")
     proxy = kind(module_servers.folder / kind.name, gateway.port, certificate)
     proxy.gateway = gateway
-    module_servers.guests.append(proxy)
+    module_servers.programs.append(proxy)
     yield proxy.start()
     proxy.stop()
 

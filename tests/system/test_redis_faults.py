@@ -235,7 +235,7 @@ def test_replica_is_promoted_by_its_sentinel(servers, cli_for, group):
     assert f"master=127.0.0.1:{group.replica.public_port}" in scene.gateway.log()
 
 
-def guests(redis):
+def tcp_clients(redis):
     """The TCP connections, without those of sentinels and replicas; tests use the unix socket."""
     return [client for client in redis.client.client_list()
             if not client["name"].startswith("sentinel-") and not set(client["flags"]) & set("SMU")]
@@ -252,13 +252,13 @@ def test_master_that_is_replaced_while_it_lives_is_left_at_once(servers, cli_for
     scene.producer.stop()
     eventually(lambda: group.replica.client.xlen("sluice:{0}:log") == 1 + len(scene.events()),
                "the replica has everything")
-    assert guests(group.master)
+    assert tcp_clients(group.master)
     group.sentinel.stop()
     group.sentinel.start()
     eventually(group.sentinel.knows_replica, "the sentinel knows the replica", 60)
     group.sentinel.fail_over()
     group.wait_failover()
-    eventually(lambda: not guests(group.master), "everybody has left", 60)
+    eventually(lambda: not tcp_clients(group.master), "everybody has left", 60)
     assert group.master.client.role()[0] == "master"
     scene.gateway.wait_status("/readyz", 200)
     api.expect(201, "POST", "/v1/posts", {"text": "a number for the second"})

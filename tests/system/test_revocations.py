@@ -21,7 +21,7 @@ TRANSPORTS = ["ndjson", "delimited", "sse", "raw-websocket"]
 subjects = iter(range(1000, 100000))
 
 
-class Guest:
+class OtherProgram:
     """A program that is stopped with the servers."""
 
     def __init__(self, proxy):
@@ -301,7 +301,7 @@ def test_who_was_away_hears_of_it(servers, cli_for, sub, is_trimmed):
     cli = cli_for(redis)
     cli.run("init")
     proxy = Proxy(redis.socket)
-    servers.guests.append(Guest(proxy))
+    servers.programs.append(OtherProgram(proxy))
     gateway = servers.gateway(f"redis://127.0.0.1:{proxy.port}", "--redis-timeout", "1s")
     token = gateway.token(sub=sub)
     with gateway.stream(FIREHOSE, token=token) as ends, gateway.stream(FIREHOSE) as other:

@@ -46,7 +46,7 @@ class World:
     def worker(self, cli):
         """Starts a `sluice worker` in the background."""
         worker = cli.start("worker", "--concurrency", 2)
-        self.servers.guests.append(Guest(worker))
+        self.servers.programs.append(OtherProgram(worker))
         return worker
 
     def shard_keys(self, name):
@@ -69,7 +69,7 @@ class World:
         return self.redis.client.info("commandstats").get("cmdstat_xack", {"calls": 0})["calls"]
 
 
-class Guest:
+class OtherProgram:
     """A program that Servers ends if a test fails."""
 
     def __init__(self, program):

@@ -405,7 +405,7 @@ class Tail(Follower):
             [programs.sluice(), "tail", "--url", gateway.url, "--token",
              gateway.token(**self.claims), "--since", str(storm.start), *kind.tail],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=programs.environment())
-        storm.servers.guests.append(self)
+        storm.servers.programs.append(self)
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 

@@ -47,7 +47,7 @@ class PackageClient(Follower):
             [str(part) for part in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": str(programs.SOURCE / "clients/python/src"), "SLUICE_TYPESCRIPT": str(TYPESCRIPT),
                  **trust(storm.gateway.certificate)})
-        storm.servers.guests.append(self)
+        storm.servers.programs.append(self)
         self._process.stdin.write(json.dumps(plan).encode() + b"\n")
         self._process.stdin.close()
         self._thread = threading.Thread(target=self._read, daemon=True)

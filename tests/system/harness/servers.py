@@ -26,7 +26,7 @@ class Servers:
         # Not pytest's tmp_path: the path of a unix socket must be shorter than 108 bytes.
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sluice-"))
         self.redis_servers, self.gateways = [], []
-        self.guests = []  # other programs: stopped first, also when a test fails
+        self.programs = []  # other programs: stopped first, also when a test fails
 
     def folder_for(self, name):
         return self.folder / f"{name}{len(self.redis_servers) + len(self.gateways)}"
@@ -45,8 +45,8 @@ class Servers:
         return server
 
     def mariadb(self, **options):
-        server = MariadbServer(self.folder / f"mariadb{len(self.guests)}", **options)
-        self.guests.append(server)
+        server = MariadbServer(self.folder / f"mariadb{len(self.programs)}", **options)
+        self.programs.append(server)
         return server.start()
 
     def gateway(self, redis, *options, start=True, workers=1, **more):
@@ -79,7 +79,7 @@ class Servers:
 
     def stop(self):
         failures = []
-        for stop in [each.stop for each in self.guests + self.gateways] + [redis.end for redis in self.redis_servers]:
+        for stop in [each.stop for each in self.programs + self.gateways] + [redis.end for redis in self.redis_servers]:
             try:
                 stop()
             except AssertionError as failure:

@@ -125,7 +125,7 @@ class Storm:
             folder = self.servers.folder / "cache"
             folder.mkdir()
             self.cache = Memcached(folder).start()
-            self.servers.guests.append(self.cache)
+            self.servers.programs.append(self.cache)
             self.options += ["--cache", self.cache.url]
 
     def _open_library(self):
