@@ -104,13 +104,22 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token,
       await visit.close();
     },
 
-    async 'on a phone with a finger posts begin in its upper half, also for who is there for the first time'() {
+    async 'on a phone with a finger posts begin in its upper third, below the hint for who is there for the first time'() {
       await servers.post('ada', 'a wambenger');
       for (const fragment of ['', 'a=wambenger']) {
         const visit = await Visit.listen(fragment, { viewport: { width: 390, height: 844 }, isPhone: true });
-        if (!fragment) await visit.page.locator('#hint').waitFor();
         await visit.row('a wambenger').waitFor();
-        await visit.page.waitForFunction(() => document.querySelector('#feed').getBoundingClientRect().top < 420);
+        const top = (selector) => visit.page.locator(selector).evaluate((one) => one.getBoundingClientRect().top);
+        if (!fragment) {
+          const [{ right, bottom }, ...parts] = await visit.page.locator('#hint, #hint-text, #hint button:visible').evaluateAll((all) => all
+            .map((one) => ({ ...one.getBoundingClientRect().toJSON(), isCut: one.scrollWidth > one.clientWidth })));
+          assert.equal(parts.length, 5, 'three questions to try, and a way to close it');
+          for (const part of parts) assert.ok(!part.isCut && part.right <= right && part.bottom <= bottom, JSON.stringify(part));
+          await visit.page.locator('#hint').evaluate((hint) => { hint.style.display = 'none'; }); // for what is below it
+        }
+        // A message may take up a line for a moment.
+        await until(async () => await top('#feed') <= 230, `posts begin at ${await top('#feed')}`);
+        if (!fragment) await visit.page.locator('#hint').evaluate((hint) => hint.removeAttribute('style'));
         const { scrollWidth, clientWidth } = await visit.page.evaluate(() => document.documentElement);
         assert.equal(scrollWidth, clientWidth, 'nothing sticks out');
         await visit.page.locator('#pace').selectOption('5');
@@ -121,19 +130,58 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token,
       }
     },
 
-    async 'on a phone a tap on the chart enlarges it, and another makes it small'() {
+    async 'on a phone a tap on the chart fills the screen with it, and a key or a button ends that'() {
       await servers.post('ada', 'a wongai');
       const visit = await Visit.listen('a=wongai&range=5m', { viewport: { width: 390, height: 844 }, isPhone: true });
       await visit.tells('1 post in 5 min');
-      const height = async () => (await visit.page.locator('#timeline canvas').boundingBox()).height;
-      assert.equal(await height(), 60);
-      await visit.page.locator('#timeline canvas').tap();
-      await until(async () => await height() > 300, 'it is large');
-      await isAccessible(visit.page);
-      await shoot(visit, 'finger-chart');
-      await visit.page.locator('#timeline canvas').tap();
-      await until(async () => await height() === 60, 'it is small');
+      const canvas = visit.page.locator('#timeline canvas');
+      const button = visit.page.locator('#enlarge');
+      const height = async () => (await canvas.boundingBox()).height;
+      const small = await height();
+      const isSmall = () => until(async () => await height() === small, 'it is small');
+      for (const [enlarge, end] of [[() => canvas.tap(), () => visit.page.keyboard.press('Escape')],
+        [() => button.tap(), () => button.tap()], [() => canvas.press('Enter'), () => button.press('Enter')]]) {
+        await isSmall();
+        await enlarge();
+        await until(async () => await height() > 600, 'it is large');
+        await visit.page.locator('#ranges').waitFor();
+        const { x, y, width: wide, height: high } = await visit.page.locator('.flow').boundingBox();
+        assert.deepEqual([x, y, wide, high], [0, 0, 390, 844], 'it fills the screen');
+        for (let i = 0; i < 12; i++) { // nothing behind it is reached
+          await visit.page.keyboard.press('Tab');
+          assert.ok(await visit.page.evaluate(() => document.activeElement === document.body || document.activeElement.closest('.flow')));
+        }
+        await isAccessible(visit.page);
+        await shoot(visit, 'finger-chart');
+        await end();
+      }
+      await isSmall();
       assert.equal(await visit.page.locator('#brushed').isVisible(), false);
+      await visit.page.locator('#question').focus(); // it can be reached again
+      assert.equal(await visit.page.evaluate(() => document.activeElement.id), 'question');
+      await visit.close();
+    },
+
+    async 'on a phone two fingers select a part of the time'() {
+      await servers.post('ada', 'a gidgee');
+      const visit = await Visit.listen('a=gidgee&range=5m', { viewport: { width: 390, height: 844 }, isPhone: true });
+      await visit.tells('1 post in 5 min');
+      await visit.page.locator('#timeline canvas').tap();
+      await visit.page.locator('#ranges').waitFor();
+      const { x, y, width } = await visit.page.locator('#timeline canvas').boundingBox();
+      const session = await visit.context.newCDPSession(visit.page);
+      const touch = (type, ...shares) => session.send('Input.dispatchTouchEvent', { type,
+        touchPoints: shares.map((share, id) => ({ x: x + share * width, y: y + 300, id })) });
+      await touch('touchStart', 0.5);
+      await touch('touchStart', 0.5, 0.6);
+      await touch('touchMove', 0.3, 0.7);
+      await touch('touchEnd');
+      await visit.page.locator('#brushed').waitFor();
+      const [from, to] = new URLSearchParams(new URL(visit.page.url()).hash.slice(1)).get('t').split('/').map(Date.parse);
+      const share = (to - from) / 300_000 * (width - 78) / width; // 78 pixels are beside the chart
+      assert.ok(share > 0.38 && share < 0.43, `${share} of the width`);
+      await visit.page.locator('#enlarge').tap();
+      await visit.page.locator('#nothing', { hasText: 'No posts in this period.' }).waitFor();
       await visit.close();
     },
 

@@ -243,6 +243,7 @@ function pause(isOn) {
 // Esc: undoes the most recent choice.
 function stepBack() {
   if (!$('#timeline-table').hidden) toggleTable();
+  else if (isLarge()) enlarge(false);
   else if (view.brush) brush(null);
   else if (view.slots.length > 1) {
     view.remove(view.focus);
@@ -256,6 +257,20 @@ function toggleTable() {
   $('#as-table').setAttribute('aria-pressed', String(isShown));
   render();
   if (isShown) $('#timeline-table').focus();
+}
+
+const isSmall = matchMedia('(max-width: 40rem), (pointer: coarse)'); // as in dashboard.css
+const isLarge = () => $('.flow').classList.contains('is-large');
+let watcher; // of the phone's own gesture to go back
+
+// Lets the chart fill the screen, or ends that.
+function enlarge(isOn) {
+  $('.flow').classList.toggle('is-large', isOn);
+  put($('#enlarge'), isOn ? 'Close' : 'Enlarge');
+  for (const other of $$('.bar, .skip, main > :not(.flow, #say)')) other.inert = isOn;
+  watcher?.destroy();
+  watcher = isOn && globalThis.CloseWatcher ? new CloseWatcher() : null;
+  if (watcher) watcher.onclose = () => enlarge(false);
 }
 
 function share(button) {
@@ -319,7 +334,7 @@ const feed = new Feed({
     put($('#fonts'), `Your system has no font for ${[...missing.keys()].join(', ')}: ${[...new Set(missing.values())].join(', ')}`);
   },
 });
-const timeline = new Timeline($('#timeline'), { onBrush: brush, onTap: () => $('.flow').classList.toggle('is-large'), onPoint: (ms) => { pointed = ms; renderPoint(); } });
+const timeline = new Timeline($('#timeline'), { onBrush: brush, onTap: () => { if (isSmall.matches) enlarge(true); }, onPoint: (ms) => { pointed = ms; renderPoint(); } });
 const map = new WorldMap($('#map'), {
   onBox: (box, isBeside) => {
     announce(`In the box ${box.join(', ')}`);
@@ -624,6 +639,7 @@ $('#share').addEventListener('click', ({ target }) => share(target));
 $('#code').addEventListener('click', showDrawer);
 $('#help').addEventListener('click', () => $('#keys').showModal());
 $('#as-table').addEventListener('click', toggleTable);
+$('#enlarge').addEventListener('click', () => enlarge(!isLarge()));
 $('#back-to-live').addEventListener('click', () => brush(null));
 $('#ranges').addEventListener('change', ({ target }) => {
   isGrowing = false;

@@ -34,7 +34,7 @@ export class Hint {
     const texts = [...terms.filter(({ score }) => score >= SURE).map(({ term }) => ruleOf(term)), ...ALWAYS].slice(0, 2);
     if (this.words === texts.join()) return;
     this.words = texts.join();
-    $('#hint-text').replaceChildren('Everything posted here, live. Try: ', ...[...texts, 'lang:ja'].map((text) => this.button(text)), ' or draw a box.');
+    $('#hint-text').replaceChildren('Everything posted here, live. Try: ', ...[...texts, 'lang:ja'].map((text) => this.button(text)), make('span.desk', {}, ' or draw a box.'));
   }
 
   button(text) {

@@ -1,7 +1,7 @@
 // timeline.js - posts per second of up to four questions over a range of time.
 //
-// The canvas is drawn when data arrive, not for each frame. Times without data are hatched. Dragging, or the arrow
-// keys, select a part of the time.
+// The canvas is drawn when data arrive, not for each frame. Times without data are hatched. Dragging, two fingers, or
+// the arrow keys select a part of the time.
 
 import { $ } from './dom.js';
 import { colour } from './theme.js';
@@ -10,10 +10,11 @@ const LEFT = 48;
 const RIGHT = 30;
 const TOP = 8;
 const BOTTOM = 26;
+const LOW_BOTTOM = 10; // without the labels of the time
 const PADDING = 5; // around labels
 const LINE = 18;
 const LABEL = 13;
-const LOW = 120; // on phones
+const LOW = 120; // on phones, where there is room for a few labels only
 const DELETES = 5; // height of the marks for deletions
 const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3]];
 const STEPS_MS = [10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14_400].map((s) => s * 1000);
@@ -85,8 +86,12 @@ export class Timeline {
     return clamp(from + ((x - LEFT) / (this.width - LEFT - RIGHT)) * (to - from), from, to);
   }
 
+  get isLow() {
+    return this.height < LOW;
+  }
+
   get base() {
-    return this.height - BOTTOM;
+    return this.height - (this.isLow ? LOW_BOTTOM : BOTTOM);
   }
 
   y(value) {
@@ -118,7 +123,7 @@ export class Timeline {
   }
 
   ticks(most) {
-    if (!this.picture.isLog) return niceTicks(most, this.height < LOW ? 2 : 4);
+    if (!this.picture.isLog) return niceTicks(most, this.isLow ? 2 : 4);
     const ticks = [0];
     for (let tick = 1; ticks.at(-1) < most; tick *= 10) ticks.push(tick);
     return ticks;
@@ -140,7 +145,7 @@ export class Timeline {
     context.lineWidth = 1;
     context.textAlign = 'right';
     context.textBaseline = 'middle';
-    for (const tick of ticks) {
+    for (const tick of this.isLow ? [0, ticks.at(-1)] : ticks) {
       const y = Math.round(this.y(tick)) + 0.5;
       context.beginPath();
       context.moveTo(LEFT, y);
@@ -148,6 +153,7 @@ export class Timeline {
       context.stroke();
       context.fillText(formatAxis(tick), LEFT - 8, y);
     }
+    if (this.isLow) return;
     const room = Math.max(2, Math.floor((this.width - LEFT - RIGHT) / 85));
     const step = STEPS_MS.find((one) => (to - from) / one <= room) ?? STEPS_MS.at(-1);
     const zone = new Date(to).getTimezoneOffset() * 60_000;
@@ -278,36 +284,47 @@ export class Timeline {
 
   listen() {
     const at = ({ clientX }) => this.ms(clientX - this.canvas.getBoundingClientRect().left);
+    const held = new Map(); // pointer -> { from, to }: the times where it went down, and where it is
+    const select = () => {
+      const [one, other = { to: one.from }] = held.values();
+      this.drag = this.range(one.to, other.to);
+      this.draw();
+    };
+    const release = () => {
+      held.clear();
+      this.drag = null;
+      this.draw();
+    };
     this.canvas.addEventListener('pointerdown', (event) => {
       if (event.button !== 0 || !this.picture) return;
       this.canvas.setPointerCapture(event.pointerId);
-      this.anchor = at(event);
+      held.set(event.pointerId, { from: at(event), to: at(event) });
+      if (held.size > 1) select();
     });
     this.canvas.addEventListener('pointermove', (event) => {
       if (!this.picture) return;
-      if (this.anchor) {
-        this.drag = this.range(this.anchor, at(event));
-        this.draw();
+      if (held.has(event.pointerId)) {
+        held.get(event.pointerId).to = at(event);
+        select();
       }
       this.onPoint(at(event));
     });
     this.canvas.addEventListener('pointerleave', () => this.onPoint(null));
-    this.canvas.addEventListener('pointerup', () => {
+    this.canvas.addEventListener('pointerup', ({ pointerId }) => {
+      if (!held.has(pointerId)) return;
       const { drag } = this;
-      this.anchor = null;
-      this.drag = null;
+      release();
       if (drag && drag.to - drag.from >= WORTH_MS * this.picture.bucketMs) this.onBrush(drag);
-      else {
-        this.draw();
-        this.onTap();
-      }
+      else this.onTap();
     });
-    this.canvas.addEventListener('pointercancel', () => { this.anchor = null; this.drag = null; this.draw(); });
+    this.canvas.addEventListener('pointercancel', release);
     this.canvas.addEventListener('keydown', (event) => this.key(event));
   }
 
   // The arrow keys move the selection, with Shift its end; without a selection they select a fifteenth of the range.
+  // Enter is a click.
   key(event) {
+    if (event.key === 'Enter') this.onTap();
     const way = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!way || !this.picture || event.ctrlKey || event.altKey || event.metaKey) return;
     event.preventDefault();
