@@ -31,11 +31,13 @@ export class Servers {
     return path.join(this.folder, name);
   }
 
-  async start() {
+  // `prepare` runs before the gateway starts.
+  async start(prepare = async () => {}) {
     this.redis = spawn('redis-server', ['--port', '0', '--unixsocket', this.socket, '--save', '',
       '--dir', this.folder], { stdio: 'ignore' });
     await this.redisAnswers();
     if (SHARDS !== '1') await this.sluice('init', '--shards', SHARDS);
+    await prepare();
     await this.startGateway();
   }
 
@@ -113,6 +115,14 @@ export class Servers {
 
   post(user, text, ...options) {
     return this.sluice('post', '--user', user, ...options, '--', text);
+  }
+
+  // Writes a post with a time in the past to the log, which must be empty.
+  async logPast(ms, text) {
+    const id = String((ms - Date.UTC(2026, 0, 1)) * 4096);
+    const event = foreignPost(text);
+    await run('redis-cli', ['-s', this.socket, 'XADD', 'sluice:{0}:log', `${id}-0`, 'p', '0', 'e',
+      JSON.stringify({ ...event, id, at: new Date(ms).toISOString(), post: { ...event.post, id } })]);
   }
 
   // Removes from each shard's log what is before `id`.

@@ -185,6 +185,120 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token,
       await visit.close();
     },
 
+    async 'for a question with few posts the page looks further back, and says when the last one was'() {
+      const visit = await Visit.listen('a=%22night+parrot%22');
+      await visit.tells('1 post in 24 h');
+      assert.match(await visit.text('#about'), /^last one (4\d min|5\d min|1\.\d h) ago · /);
+      await visit.row('a night parrot').locator('time', { hasText: /min|h/ }).waitFor();
+      assert.match(visit.page.url(), /&range=24h$/);
+      assert.equal(await visit.page.locator('#ranges input[value="24h"]').isChecked(), true);
+      await isAccessible(visit.page);
+      await shoot(visit, 'rare');
+      await visit.page.getByRole('button', { name: /^last one/ }).click(); // selects its minute
+      await visit.page.locator('#brushed').waitFor();
+      await visit.row('a night parrot').waitFor();
+      await until(async () => /1 post$/.test(await visit.text('#about')), 'it is counted there');
+      const [from, to] = new URLSearchParams(new URL(visit.page.url()).hash.slice(1)).get('t').split('/').map(Date.parse);
+      assert.equal(to - from, 60_000);
+      await visit.page.getByRole('button', { name: 'Back to live' }).click();
+      await visit.page.locator('#ranges').getByText('15 min').click(); // a choice of the user stays
+      await visit.tells('0 posts in 15 min');
+      await visit.tells('0 posts in 15 min');
+      assert.equal(await visit.page.locator('#ranges input[value="15m"]').isChecked(), true);
+      await visit.close();
+    },
+
+    async 'a click on a number shows more of what it counts'() {
+      await servers.post('ada', 'a wyulda', '--geo', '139.7,35.7');
+      const visit = await Visit.listen('a=wyulda&range=15m');
+      await visit.tells('1 post in 15 min');
+      await visit.page.getByRole('button', { name: /^\d[\d,]* posts a/ }).click(); // its posts
+      await visit.page.locator('#brushed').waitFor();
+      await visit.row('a wyulda').waitFor();
+      await visit.page.keyboard.press('Escape');
+      await visit.page.locator('#brushed').waitFor({ state: 'hidden' });
+      await visit.page.getByRole('button', { name: /^[\d.]+% of all$/ }).press('Enter'); // all posts, beside it
+      await visit.page.locator('.chip [aria-pressed=true]', { hasText: 'All posts' }).waitFor();
+      assert.match(visit.page.url(), /#a=wyulda&b=&focus=b/);
+      await visit.page.locator('.chip', { hasText: 'wyulda' }).locator('.rate').click(); // the question of that number
+      await visit.page.locator('.chip [aria-pressed=true]', { hasText: 'wyulda' }).waitFor();
+      await visit.page.locator('.chip', { hasText: 'wyulda' }).locator('.rate').click(); // once more: change it
+      assert.equal(await visit.page.evaluate(() => document.activeElement.id), 'question');
+      assert.equal(await visit.page.evaluate(() => getSelection().toString() || document.activeElement.value), 'wyulda');
+      await isAccessible(visit.page);
+      await visit.close();
+    },
+
+    async 'how long the server needs to answer is beside the state'() {
+      const visit = await Visit.listen('a=&range=5m');
+      await visit.page.locator('#state-text', { hasText: /^Live · \d+ ms$/ }).waitFor();
+      await isAccessible(visit.page);
+      await shoot(visit, 'trip');
+      await visit.page.setViewportSize({ width: 390, height: 844 }); // only the dot, but still told
+      assert.ok((await visit.page.locator('#state-text').boundingBox()).width <= 1);
+      await visit.page.keyboard.press('Space');
+      await visit.shows('#state-text', 'Paused');
+      await until(async () => (await visit.page.locator('#state-text').boundingBox()).width > 30, 'another state is a word');
+      await visit.close();
+    },
+
+    async 'who follows whom is not on the page, but the drawer has the request'() {
+      const visit = await Visit.listen('a=tea&range=5m');
+      await visit.page.getByRole('button', { name: 'API requests' }).click();
+      const [tail, curl] = await visit.page.locator('pre', { hasText: 'follow' }).allTextContents();
+      assert.match(tail, /firehose \\\n {2}--types follow,unfollow$/);
+      assert.match(curl, /types=follow,unfollow \\\n.*\/v1\/stream\/firehose$/);
+      await isAccessible(visit.page);
+      await visit.close();
+      const other = await Visit.open(`/#a=tea&token=${await servers.token('stream:filter')}`);
+      await other.isLive();
+      await other.page.getByRole('button', { name: 'API requests' }).click();
+      assert.equal(await other.page.locator('pre', { hasText: 'follow' }).count(), 0, 'not with this token');
+      await other.close();
+    },
+
+    async 'what the server warns of is shown'() {
+      const visit = await Visit.listen('a=cat+or+dog&range=5m');
+      await visit.page.locator('#warning', { hasText: /Looked for as a word at character 5: cat \^or dog/ }).waitFor();
+      await isAccessible(visit.page);
+      await visit.ask('cat OR dog');
+      await visit.page.locator('#warning').waitFor({ state: 'hidden' });
+      await visit.close();
+      const other = await Visit.open(`/#a=cat&range=5m&token=${servers.expiredToken(-50, '35')}`); // in 50 s
+      await other.shows('#state-text', 'Token expires soon');
+      await other.tells('0 posts in 5 min');
+      await isAccessible(other.page);
+      await other.close();
+    },
+
+    async 'that the posts are behind is said until they are not'() {
+      const visit = await Visit.open('/');
+      await visit.page.addInitScript(() => { delete globalThis.SharedWorker; }); // the test cannot speak to a worker
+      let socket, posts;
+      await visit.page.routeWebSocket(/\/v1\/stream$/, (route) => {
+        socket = route;
+        const server = route.connectToServer();
+        route.onMessage((text) => {
+          const { op, id, path: asked } = JSON.parse(text);
+          if (op === 'open' && asked.includes('max_rate=')) posts = id;
+          server.send(text);
+        });
+      });
+      await visit.page.goto(`${servers.url}/?#a=malleefowl&range=5m&token=${token()}`);
+      await visit.tells('0 posts in 5 min');
+      socket.send(JSON.stringify({ type: 'warning', code: 'behind', events: 4100, ms: 25_000, stream: posts }));
+      await visit.shows('#state-text', 'Behind by 25 s');
+      await visit.shows('#notice-text', 'The posts are 25 s behind (4,100 events): this connection is too slow for them.');
+      assert.equal(await visit.page.locator('#state').getAttribute('data-state'), 'behind');
+      assert.equal(await visit.page.locator('#try-now').isVisible(), false);
+      await isAccessible(visit.page);
+      await shoot(visit, 'behind');
+      await servers.post('ada', 'a malleefowl, on time');
+      await visit.isLive();
+      await visit.page.locator('#notice').waitFor({ state: 'hidden' });
+      await visit.close();
+    },
+
     async 'posts of the current minute count at once, also where a bucket has a minute'() {
       const visit = await Visit.listen('a=warru&range=24h');
       await visit.tells('0 posts in 24 h');
@@ -306,7 +420,7 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token,
       await visit.ask('euro OR nobodys'); // the query may change: it does not connect by itself
       await until(() => visit.page.url().includes('nobodys'), 'it is asked for');
       assert.equal((await servers.status()).metrics.sluice_streams, 0);
-      await visit.shows('#about', 'unknown');
+      await visit.shows('#sums', 'unknown');
       await visit.page.locator('#holes', { hasText: 'not connected' }).waitFor();
       await isAccessible(visit.page);
       await shoot(visit, 'ended');

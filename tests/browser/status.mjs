@@ -85,6 +85,8 @@ export function statusTests({ Visit, servers, until, isAccessible, folder, token
         assert.equal(await visit.page.locator('#pipe li').first().getAttribute('data-level'), 'critical');
         await isAccessible(visit.page);
         await shoot(visit, 'silent');
+        await visit.page.getByRole('link', { name: 'Show the latency' }).first().click();
+        await visit.page.locator('#times tbody th', { hasText: 'Redis round trip' }).waitFor(); // in a fold that was closed
       } finally {
         servers.redis.kill('SIGCONT');
       }
@@ -109,6 +111,10 @@ export function statusTests({ Visit, servers, until, isAccessible, folder, token
       assert.match(await row.locator('td').first().textContent(), /^filter, ndjson/);
       assert.match(await row.locator('.asks').textContent(), /with "long" and "post"/);
       assert.match(await visit.page.title(), /^\(!+\) /);
+      await visit.page.getByRole('link', { name: 'Show the streams that are behind' }).press('Enter');
+      assert.equal(await visit.page.evaluate(() => document.activeElement.id), 'behind');
+      await until(() => row.evaluate((one) => one.getBoundingClientRect().bottom < innerHeight), 'the culprit is in sight');
+      await visit.page.evaluate(() => scrollTo(0, 0));
       for (const [name, viewport] of Object.entries({ desk: { width: 1440, height: 900 }, wide: { width: 2560, height: 1300 },
         phone: { width: 390, height: 844 } })) {
         await visit.page.setViewportSize(viewport);

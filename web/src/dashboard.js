@@ -16,7 +16,7 @@ import { Feed, postRow } from './feed.js';
 import { formatCount, formatSeconds } from './format.js';
 import { formerQuestion } from './former.js';
 import { Gaps, describeGap, describeHole } from './gaps.js';
-import { clockTime } from './ids.js';
+import { clockTime, timeOfId } from './ids.js';
 import { Hint } from './hint.js';
 import { listenToKeys } from './keys.js';
 import { WorldMap } from './map.js';
@@ -32,6 +32,9 @@ import { getToken, isExpired, permittedStreams, takeTokenFromAddress } from './t
 import { LETTERS, View } from './view.js';
 import { why } from './why.js';
 
+const TRIP_EVERY_MS = 10_000;
+const WARNED_MS = 60_000; // the server repeats a warning within this time
+const SOON_EXPIRED_MS = 60_000;
 const HISTORY = 50;   // posts that are loaded when the page opens
 const THEN = 60;      // posts that are loaded for a selected time
 const OLD_MS = 3000;  // after this delay, a bucket is missing
@@ -39,6 +42,7 @@ const RENDER_MS = 500;
 const SOON_MS = 40;     // delay when the user waits for something new
 const IMPATIENT_MS = 1500;
 const FAR_MS = 120_000;
+const MINUTE_MS = 60_000;
 const ENOUGH = 20;    // posts; a range with fewer of them is extended
 const GROUPS = ['lang', 'country', 'cell'];
 const GROUP_REFRESH_MS = 2000;
@@ -75,6 +79,8 @@ function shownTime() {
 const iso = (ms) => new Date(ms).toISOString();
 const between = ({ from, to }) => ({ since: iso(from), until: iso(to - 1) });
 
+const isAllPermitted = () => permittedStreams(getToken()).includes('firehose');
+
 // The roles of the streams that must be open, and their paths.
 function wanted() {
   const paths = new Map();
@@ -87,8 +93,7 @@ function wanted() {
   for (const slot of slots) add(LETTERS[slot], countsPath(view.questions[slot], { bucket, ...time }));
   if (isIdle()) return paths;
   const { question } = view;
-  const isAllPermitted = permittedStreams(getToken()).includes('firehose');
-  if (isAllPermitted && !view.questions.includes('')) add('all', countsPath('', { bucket, ...time }));
+  if (isAllPermitted() && !view.questions.includes('')) add('all', countsPath('', { bucket, ...time }));
   const then = view.brush ? { bucket, ...between(view.brush) }
     : { bucket: GROUP_BUCKETS[view.range].bucket, since: `-${view.range}`, refresh_ms: String(GROUP_REFRESH_MS) };
   for (const by of GROUPS) add(by, countsPath(question, { by, ...(by === 'cell' ? { cell_degrees: String(map.cellDegrees) } : {}), ...then }));
@@ -146,9 +151,26 @@ function take(role, channel, message) {
   if (message.type === 'counts') takeCounts(channel, message);
   else if (message.type === 'trends') hint.suggest(rising.take(message));
   else if (message.type === 'gap') takeGap(role, message);
-  else if (message.type === 'post' || message.type === 'delete') return feed.add(message); // the feed renders itself
-  else if (message.type === 'skipped') return put($('#skipped'), `+${formatCount(message.events)} not shown`);
+  else if (message.type === 'warning') takeWarning(channel, message);
+  else if (channel.behind) measureBehind(channel, message);
+  if (message.type === 'post' || message.type === 'delete') return feed.add(message); // the feed renders itself
+  if (message.type === 'skipped') return put($('#skipped'), `+${formatCount(message.events)} not shown`);
   return wake();
+}
+
+// The server does not say when the stream has caught up, so that is seen from the ids of what comes.
+function takeWarning(channel, { code, message, events, ms }) {
+  if (code !== 'behind') {
+    channel.warning = sentence(message);
+    return;
+  }
+  if (!channel.behind) announce('The posts are behind.');
+  channel.behind = { events, ms, until: performance.now() + WARNED_MS };
+}
+
+function measureBehind(channel, { id }) {
+  const ms = id ? clock.now() - timeOfId(id) : channel.behind.ms;
+  channel.behind = ms < OLD_MS ? null : { ...channel.behind, ms };
 }
 
 function takeCounts(channel, message) {
@@ -214,6 +236,14 @@ function focusOn(slot) {
   if (!view.slots.includes(slot)) return;
   view.focus = slot;
   changed();
+}
+
+// Selects the last minute that has a post.
+function brushLast() {
+  const { bucketMs, lastPost } = focused()?.buckets ?? {};
+  if (!lastPost) return;
+  const to = lastPost + bucketMs;
+  brush({ from: Math.max(shownTime().from, to - Math.max(bucketMs, MINUTE_MS)), to });
 }
 
 function brush(range) {
@@ -285,13 +315,14 @@ function showDrawer() {
   const time = view.brush ? between(view.brush) : { since: `-${view.range}` };
   const path = (by, more = {}) => countsPath(view.question ?? '', { ...(by ? { by } : {}), bucket, ...more, ...time });
   const trendsPath = view.brush ? null : risingPath();
-  const posts = { ...(view.brush ? between(view.brush) : {}), max_rate: $('#pace').value };
-  openDrawer([{ title: 'Posts', name: 'posts', path: postsPath(view.question ?? '', posts), isEvents: true, read: () => feed.shown() },
+  const then = view.brush ? between(view.brush) : {};
+  openDrawer([{ title: 'Posts', name: 'posts', path: postsPath(view.question ?? '', { ...then, max_rate: $('#pace').value }), isEvents: true, read: () => feed.shown() },
     { title: 'The chart', name: 'chart', path: path(), read: readChart },
     { title: 'Languages', name: 'lang', path: path('lang'), read: () => readGroups('lang') },
     { title: 'Countries', name: 'country', path: path('country'), read: () => readGroups('country') },
     { title: 'Rising', name: 'rising', path: trendsPath, read: () => rising.shown },
-    { title: 'The map', name: 'cell', path: path('cell', { cell_degrees: String(map.cellDegrees) }), read: () => readGroups('cell') }]
+    { title: 'The map', name: 'cell', path: path('cell', { cell_degrees: String(map.cellDegrees) }), read: () => readGroups('cell') },
+    { title: 'Who follows whom (not on the page)', path: isAllPermitted() ? postsPath('', { ...then, types: 'follow,unfollow' }) : null, isEvents: true }]
     .filter((panel) => panel.path));
 }
 
@@ -324,7 +355,7 @@ const access = new Access({
     }
   },
 });
-const chips = new Chips({ onFocus: focusOn, onRemove: (slot) => { view.remove(slot); changed(); } });
+const chips = new Chips({ onFocus: (slot) => (slot === view.focus ? asking.focus() : focusOn(slot)), onRemove: (slot) => { view.remove(slot); changed(); } });
 const feed = new Feed({
   onEmpty: (isEmpty) => { $('#feed').hidden = isEmpty; wake(); },
   onOpen: explain,
@@ -453,32 +484,39 @@ function renderNumbers(channel, time) {
   put($('#rate-unit'), unit);
   const isOld = isOldOf(channel);
   $('.figure').classList.toggle('is-old', isOld);
-  put($('#about'), aboutText(channel, when, isOld));
+  const { last, share, sums } = aboutParts(channel, when, isOld);
+  for (const [name, part] of Object.entries({ last, share })) {
+    $(`#${name}-part`).hidden = !part;
+    put($(`#${name}-part button`), part ?? '');
+  }
+  put($('#sums'), sums);
   document.title = perSecond === null || isOld ? 'Sluice, live' : `${formatRate(perSecond)} · ${titleOf(question ?? '')} · Sluice`;
   $('#brushed').hidden = !view.brush;
   if (view.brush) put($('#brushed-text'), `${clockTime(view.brush.from)} to ${clockTime(view.brush.to)}`);
 }
 
-function aboutText(channel, { from, to }, isOld) {
-  if (!channel) return view.question !== null && requestOf(view.question).stream === 'home' ? 'Home streams have posts, but no counts' : '';
+// The numbers about the period: { last, share, sums }, of which the first two are buttons; those that are missing are unknown.
+function aboutParts(channel, { from, to }, isOld) {
+  if (!channel) return { sums: view.question !== null && requestOf(view.question).stream === 'home' ? 'Home streams have posts, but no counts' : '' };
   const { buckets } = channel;
-  if (isOld) return `as of ${clockTime(buckets.end)}, ${Math.round((clock.now() - buckets.end) / 1000)} s ago`;
+  if (isOld) return { sums: `as of ${clockTime(buckets.end)}, ${Math.round((clock.now() - buckets.end) / 1000)} s ago` };
   const end = view.brush ? Math.min(to, buckets.end) : buckets.reach;
   const { posts, deletes, known, unknown } = buckets.sum(from, end);
-  if (known === 0) return streams.state.name === 'live' && !channel.isCaughtUp ? 'loading the past …' : 'unknown';
+  if (known === 0) return { sums: streams.state.name === 'live' && !channel.isCaughtUp ? 'loading the past …' : 'unknown' };
   const parts = [];
+  let last, share;
   const quiet = view.brush || posts >= ENOUGH || !buckets.lastPost ? 0 : clock.now() - buckets.lastPost;
-  if (quiet > FAR_MS) parts.push(`last one ${formatSeconds(quiet / 1000)} ago`);
+  if (quiet > FAR_MS) last = `last one ${formatSeconds(quiet / 1000)} ago`;
   const all = open.get('all') ?? open.get(LETTERS[view.questions.indexOf('')]);
   if (all && all !== channel) {
     const of = all.buckets.sum(from, Math.min(end, all.buckets.reach)).posts;
-    if (of > 0) parts.push(`${(posts / of).toLocaleString(undefined, { style: 'percent', maximumFractionDigits: 1 })} of all`);
+    if (of > 0) share = `${(posts / of).toLocaleString(undefined, { style: 'percent', maximumFractionDigits: 1 })} of all`;
   }
   const span = view.brush ? '' : ` in ${RANGES[view.range].words}`;
   parts.push(`${formatCount(posts)} ${posts === 1 ? 'post' : 'posts'}${span}${unknown > 0 && known > 0 && channel.isCaughtUp ? ' (incomplete)' : ''}`);
   if (deletes > 0) parts.push(`${formatCount(deletes)} deleted`);
   if (!channel.isCaughtUp && !view.brush?.isPast) parts.push('loading the past …');
-  return parts.join(' · ');
+  return { last, share, sums: parts.join(' · ') };
 }
 
 const groupsOf = (by, from, to) => open.get(by)?.buckets.groups(from, to) ?? { groups: [], rest: 0 };
@@ -517,6 +555,17 @@ function showState(state) {
   renderState();
 }
 
+const trip = { ms: undefined, asked: -Infinity }; // to the server and back
+
+// No event says how long it took to come: this computer's clock may differ from the server's.
+async function measureTrip(isBusy) {
+  if (streams.state.name !== 'live') Object.assign(trip, { ms: undefined, asked: -Infinity });
+  else if (!isBusy && performance.now() - trip.asked > TRIP_EVERY_MS) {
+    trip.asked = performance.now();
+    trip.ms = await streams.roundTrip();
+  }
+}
+
 const reasonOf = ({ error }) => sentence(error?.reason ?? 'The server does not answer');
 // The connection was ended for a reason that is not the token.
 const isEnded = ({ name, error }) => name === 'ended' && ['replaced', 'ended', 'bad_message'].includes(error.code);
@@ -543,24 +592,33 @@ function renderState() {
   const channel = focused();
   const isSilent = name === 'live' && isOldOf(channel);
   const away = channel?.buckets.end ? Math.max(0, Math.round((clock.now() - channel.buckets.end) / 1000)) : null;
+  if (open.get('posts')?.behind?.until < performance.now()) open.get('posts').behind = null;
+  const behind = name === 'live' ? open.get('posts')?.behind : null;
+  const expires = name === 'live' && isExpired(getToken(), SOON_EXPIRED_MS);
   const isReading = name === 'live' && channel && !channel.isCaughtUp && !view.brush?.isPast;
+  measureTrip(isReading);
   const text = {
     idle: 'Not connected',
     connecting: 'Connecting',
-    live: isSilent ? `No counts for ${away} s` : isReading ? 'Loading the past' : 'Live',
+    live: isSilent ? `No counts for ${away} s` : behind ? `Behind by ${formatSeconds(behind.ms / 1000)}` : expires ? 'Token expires soon'
+      : isReading ? 'Loading the past' : trip.ms === undefined ? 'Live' : `Live · ${Math.max(1, Math.round(trip.ms))} ms`,
     waiting: nextTry(),
     ended: isEnded(streams.state) ? 'Disconnected' : 'Refused',
   }[name];
-  $('#state').dataset.state = isPaused ? 'paused' : isSilent ? 'waiting' : name;
+  $('#state').dataset.state = isPaused ? 'paused' : isSilent ? 'waiting' : behind || expires ? 'behind' : name;
   put($('#state-text'), isPaused ? 'Paused' : text);
   // The notice remains during an attempt, because text that disappears and returns cannot be read or clicked.
-  if (name !== 'connecting') $('#notice').hidden = name !== 'waiting' && !isSilent && !isEnded(streams.state);
-  $('#try-now').hidden = isSilent;
+  if (name !== 'connecting') $('#notice').hidden = name !== 'waiting' && !isSilent && !behind && !isEnded(streams.state);
+  $('#try-now').hidden = name === 'live';
   put($('#try-now'), name === 'ended' ? 'Reconnect' : 'Try now');
   const isAnswered = Boolean(streams.state.error?.code); // the server has given a reason
   if (isEnded(streams.state)) put($('#notice-text'), `${reasonOf(streams.state)} Nothing new is shown until you reconnect.`);
   else if (name === 'waiting') put($('#notice-text'), `${reasonOf(streams.state)}${away === null || isAnswered ? '' : ` No answer for ${away} s.`} ${nextTry()}.`);
   else if (isSilent) put($('#notice-text'), `Connected, but no counts have arrived for ${away} s.`);
+  else if (behind) put($('#notice-text'), `The posts are ${formatSeconds(behind.ms / 1000)} behind (${formatCount(behind.events)} events): this connection is too slow for them.`);
+  const warning = open.get('posts')?.warning;
+  $('#warning').hidden = !warning || !$('#estimate').hidden || !$('#error').hidden;
+  put($('#warning'), warning ?? '');
 }
 
 // The text in place of the feed if there are no posts.
@@ -641,6 +699,8 @@ $('#help').addEventListener('click', () => $('#keys').showModal());
 $('#as-table').addEventListener('click', toggleTable);
 $('#enlarge').addEventListener('click', () => enlarge(!isLarge()));
 $('#back-to-live').addEventListener('click', () => brush(null));
+for (const part of ['#rate-part', '#last-part button']) $(part).addEventListener('click', brushLast);
+$('#share-part button').addEventListener('click', () => ask('', true));
 $('#ranges').addEventListener('change', ({ target }) => {
   isGrowing = false;
   view.range = target.value;

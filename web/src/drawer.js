@@ -24,12 +24,12 @@ function data(title, name, read) {
   return fold;
 }
 
-// `panels`: [{ title, name, path, isEvents, read() }, ...]; read() returns the displayed data.
+// `panels`: [{ title, name, path, isEvents, read() }, ...]; read() returns the displayed data, if there are any.
 export function openDrawer(panels) {
   const parts = panels.flatMap(({ title, name, path, isEvents, read }, i) => {
     const request = splitPath(path);
-    return [...(isEvents ? command(`${title} with sluice tail`, 'tail', tailCommand(location.origin, request)) : []),
-      ...command(`${title} with curl`, i === 0 ? 'curl' : `curl-${i}`, curlCommand(location.origin, request)), data(title, name, read)];
+    return [...(isEvents ? command(`${title} with sluice tail`, i === 0 ? 'tail' : `tail-${i}`, tailCommand(location.origin, request)) : []),
+      ...command(`${title} with curl`, i === 0 ? 'curl' : `curl-${i}`, curlCommand(location.origin, request)), ...(read ? [data(title, name, read)] : [])];
   });
   $('#drawer-commands').replaceChildren(make('p.about', {}, 'These commands expect a token in $TOKEN.'), ...parts);
   $('#drawer').showModal();

@@ -70,6 +70,15 @@ const STEPS = {
   streams: { title: 'Streams', codes: ['behind', 'tokens', 'refusals'], field: 'streams' },
 };
 
+// Where the page shows more about a part of the verdict; all others are in the table of parts.
+const PLACES = {
+  behind: { title: 'the streams that are behind', codes: ['behind', 'owed'] },
+  'workers-fold': { title: 'the workers', codes: ['workers', 'cpu', 'memory'] },
+  'times-place': { title: 'the latency', codes: ['redis_silent', 'redis_slow'] },
+  'losses-place': { title: 'the problems', codes: ['intake', 'gaps', 'tokens', 'refusals'] },
+  'parts-place': { title: 'the parts', codes: [] },
+};
+
 const perSecond = (value) => (value === null ? '–' : `${formatCount(value)}/s`);
 const percent = (value) => (value === null ? '–' : `${Math.round(value * 100)} %`);
 const ofMicroseconds = (value) => value / 1e6;
@@ -134,6 +143,13 @@ function fillTable(id, rows) {
 
 let told = '';
 
+function link(element, code) {
+  const [id, { title }] = Object.entries(PLACES).find(([, { codes }]) => codes.includes(code)) ?? Object.entries(PLACES).at(-1);
+  if (element.hash === `#${id}`) return;
+  element.href = `#${id}`;
+  element.setAttribute('aria-label', `Show ${title}`);
+}
+
 function showVerdict(verdict) {
   const { level: name, text, parts, since } = verdict;
   const others = parts.slice(1);
@@ -143,15 +159,18 @@ function showVerdict(verdict) {
   if (path.getAttribute('d') !== SIGNS[name]) path.setAttribute('d', SIGNS[name]);
   putIn('verdict-level', LEVELS[name]);
   putIn('verdict-text', text.replace(/^All is well: (.)/, (_, first) => first.toUpperCase()));
+  $('#verdict-show').hidden = parts.length === 0;
+  if (parts.length > 0) link($('#verdict-show'), parts[0].code);
   const list = $('#verdict-parts');
   while (list.children.length > others.length) list.lastElementChild.remove();
   others.forEach((part, i) => {
-    const item = list.children[i] ?? list.appendChild(make('li', {}, make('span.sign-place'), make('span')));
+    const item = list.children[i] ?? list.appendChild(make('li', {}, make('span.sign-place'), make('span'), make('a.show', {}, 'Show')));
     if (item.dataset.level !== part.level) {
       level(item, part.level);
       item.firstElementChild.replaceChildren(sign(part.level));
     }
-    put(item.lastElementChild, part.text);
+    put(item.children[1], part.text);
+    link(item.lastElementChild, part.code);
   });
   putIn('verdict-since', `${parts.length === 1 ? 'Everything else is well. ' : ''}Since ${clockTime(Date.parse(since))}${
     ago >= 1 ? ` (${formatSeconds(ago)})` : ''}.`);
@@ -481,6 +500,9 @@ $('#ask-token').addEventListener('submit', (event) => {
 $('#all-incidents').addEventListener('click', () => {
   areAllShown = !areAllShown;
   showIncidents();
+});
+$('#verdict').addEventListener('click', ({ target }) => {
+  if (target.matches('.show')) $(target.hash).closest('details')?.setAttribute('open', '');
 });
 for (const fold of document.querySelectorAll('details')) {
   fold.addEventListener('toggle', () => {

@@ -32,6 +32,11 @@ export class PageStreams {
     return this.client[pathname.split('/').at(-1)](Object.fromEntries(searchParams), { signal, past: true });
   }
 
+  // How many ms the server needs to answer; undefined: unknown.
+  roundTrip() {
+    return this.client.roundTrip();
+  }
+
   // Connects at once, if it waits for the next attempt or has ended.
   reconnect() {
     this.client.reconnect();

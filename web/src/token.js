@@ -37,9 +37,10 @@ function readClaims(token) {
   }
 }
 
-export function isExpired(token) {
+// Also if it expires within `ms`.
+export function isExpired(token, ms = 0) {
   const end = readClaims(token)?.exp;
-  return typeof end === 'number' && end * 1000 < Date.now();
+  return typeof end === 'number' && end * 1000 < Date.now() + ms;
 }
 
 // Describes it for the user who pasted it.

@@ -44,6 +44,7 @@ export class Connection extends Streams {
   #opening = new Map<string, number>(); // name -> how many times it was opened without an answer yet
   #socket: WebSocket | undefined; // once it is open
   #begin: ((name: string) => void) | undefined; // requests a stream, as soon as that is possible
+  #trips: ((ms?: number) => void)[] = []; // whoever waits for the answer to a `list`, in order
   #refusals = 0; // in a row, of WebSockets only
   #leave: (why?: unknown) => void = () => {};
   #hurry = new AbortController();
@@ -70,6 +71,14 @@ export class Connection extends Streams {
   reconnect(): void {
     this.#hurry.abort();
     this.#overflow?.reconnect();
+  }
+
+  /** How many milliseconds the server needs to answer now; undefined: there is no WebSocket, or it ends before that. */
+  roundTrip(): Promise<number | undefined> {
+    if (!this.#socket) return Promise.resolve(undefined);
+    const begun = performance.now();
+    this.#send({ op: 'list' });
+    return new Promise<number | undefined>((resolve) => this.#trips.push((now) => resolve(now && now - begun)));
   }
 
   protected async *open(stream: StreamName, parameters: Parameters, options: StreamOptions = {}): AsyncGenerator<Message, void> {
@@ -175,6 +184,7 @@ export class Connection extends Streams {
       });
     } finally {
       silence.end();
+      for (const end of this.#trips.splice(0)) end();
       this.#socket = this.#begin = undefined;
       socket.close();
     }
@@ -306,13 +316,16 @@ export class Connection extends Streams {
     }
   }
 
-  #answered({ op, id, error }: { op: string; id: string; error?: any }): void {
+  #answered({ op, id, error, warnings = [] }: { op: string; id: string; error?: any; warnings?: object[] }): void {
     this.#whole.heard();
+    if (op === 'list') this.#trips.shift()?.(performance.now());
     if (op !== 'opened' && op !== 'open') return;
     const left = (this.#opening.get(id) ?? 1) - 1;
     this.#opening.set(id, left);
     const channel = this.#channels.get(id);
-    if (left > 0 || !error || !channel) return;
+    if (left > 0 || !channel) return;
+    for (const warning of warnings) this.#give(id, { type: 'warning', ...warning });
+    if (!error) return;
     if (PASSING.includes(error.code)) this.#askAgain(id, channel, new Interrupted(error.code));
     else this.#end(id, new Refused(0, error.code, error.message, error.param, error.at));
   }

@@ -27,6 +27,8 @@ export class Memory {
       this.#takeCounts(message);
     } else if (message.type === 'delete') {
       this.#events = this.#events.filter((one: any) => one.post?.id !== message.post?.id);
+    } else if (message.code === 'behind') {
+      // true of that moment only
     } else if (message.id === undefined || ['trends', 'skipped'].includes(message.type)) {
       this.#last.set(`${message.type} ${message.of}`, message);
     } else {

@@ -27,10 +27,11 @@ export type FromTab =
   | { op: 'close'; id: number }
   | { op: 'token'; token?: string }
   | { op: 'lock'; lock: string }
-  | { op: 'reconnect' | 'leave' };
+  | { op: 'reconnect' | 'roundTrip' | 'leave' };
 export type ToTab =
   | { op: 'state'; client: number; state: State }
   | { op: 'token'; client: number }
+  | { op: 'roundTrip'; client: number; ms?: number }
   | { op: 'message'; id: number; message: Message }
   | { op: 'end'; id: number; error?: Reason };
 
@@ -44,6 +45,7 @@ export class SharedClient extends Streams<SharedStreamOptions> {
   readonly #port: MessagePort;
   readonly #queues = new Map<number, Queue<Message>>();
   #hasJoined = false;
+  #trips: ((ms?: number) => void)[] = [];
   #unlock = () => {};
   // A tab that is closed reports it; one that returns from the back/forward cache opens its streams again.
   readonly #hide = () => this.close();
@@ -60,12 +62,20 @@ export class SharedClient extends Streams<SharedStreamOptions> {
     globalThis.removeEventListener?.('pagehide', this.#hide);
     this.#send({ op: 'leave' });
     this.#unlock();
+    for (const end of this.#trips.splice(0)) end();
     for (const queue of this.#queues.values()) queue.stop();
   }
 
   /** At once, if it is waiting or has ended. */
   reconnect(): void {
     this.#send({ op: 'reconnect' });
+  }
+
+  /** Like that of a Connection. */
+  roundTrip(): Promise<number | undefined> {
+    if (!this.#hasJoined) return Promise.resolve(undefined);
+    this.#send({ op: 'roundTrip' });
+    return new Promise((resolve) => this.#trips.push(resolve));
   }
 
   #send(message: FromTab): void {
@@ -91,6 +101,7 @@ export class SharedClient extends Streams<SharedStreamOptions> {
     if (told.op === 'message') this.#queues.get(told.id)?.push(told.message);
     else if (told.op === 'end') this.#queues.get(told.id)?.end(told.error && errorOf(told.error));
     else if (told.client !== this.#number) return; // of an earlier one
+    else if (told.op === 'roundTrip') this.#trips.shift()?.(told.ms);
     else if (told.op === 'token') {
       const { token } = this, ask = async () => (typeof token === 'string' ? token : token());
       this.#send({ op: 'token', token: await ask().catch(() => undefined) });

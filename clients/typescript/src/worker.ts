@@ -56,6 +56,11 @@ class Group {
     this.#connection.reconnect();
   }
 
+  async roundTrip(tab: Tab): Promise<void> {
+    const ms = await this.#connection.roundTrip();
+    tab.send({ op: 'roundTrip', client: tab.client, ms });
+  }
+
   /** undefined: the tab has none. */
   takeToken(token?: string): void {
     if (token === undefined) this.#asking?.reject(new Interrupted('no token'));
@@ -136,6 +141,7 @@ class Tab {
     else if (asked.op === 'close') this.#group.close(this, asked.id);
     else if (asked.op === 'token') this.#group.takeToken(asked.token);
     else if (asked.op === 'reconnect') this.#group.reconnect();
+    else if (asked.op === 'roundTrip') void this.#group.roundTrip(this);
     else if (asked.op === 'lock') void navigator.locks.request(asked.lock, () => this.leave());
     else if (asked.op === 'leave') this.leave();
   }

@@ -91,6 +91,34 @@ test('how it fares is told, with what the server has said', async () => {
   assert.deepEqual(tea.messages, [1]);
 });
 
+test('what the server warns of when it opens a stream is its first message, as over HTTP', async () => {
+  const { connection } = connect();
+  const tea = read(connection.filter({ rule: 'tea or milk' }));
+  await until(() => sockets.length === 1);
+  sockets[0].open();
+  const id = sockets[0].nameOf('tea');
+  sockets[0].say({ op: 'opened', id, warnings: [{ code: 'operator_word', message: 'looked for as a word', param: 'rule', at: 4 }] });
+  sockets[0].say({ ...post(1), stream: id });
+  await until(() => tea.messages.length === 2);
+  assert.deepEqual(tea.messages, ['warning', 1]);
+});
+
+test('how long the server needs to answer is measured, for each who asks', async () => {
+  const { connection } = connect();
+  assert.equal(await connection.roundTrip(), undefined); // nobody is there
+  read(connection.filter({ track: 'tea' }));
+  await until(() => sockets.length === 1);
+  sockets[0].open();
+  const trips = [connection.roundTrip(), connection.roundTrip()];
+  assert.equal(sockets[0].heard.filter(({ op }) => op === 'list').length, 2);
+  await new Promise((resolve) => { setTimeout(resolve, 20); });
+  for (const _ of trips) sockets[0].say({ op: 'list', rules: [], streams: [] });
+  for (const trip of trips) assert.ok(await trip >= 19 && await trip < 5000, String(await trip));
+  const never = connection.roundTrip();
+  sockets[0].cut();
+  assert.equal(await never, undefined);
+});
+
 test('what ends it for good ends no stream of who is told, and all go on with reconnect()', async () => {
   const { connection, states } = connect();
   const tea = read(connection.filter({ track: 'tea' }));
@@ -350,6 +378,18 @@ test('tabs of one user share a connection, and what they ask alike', async () =>
   other.close();
   await until(() => sockets[0].isClosed);
   assert.equal(sockets.length, 1);
+});
+
+test('a tab measures how long the server needs on the connection of all tabs', async () => {
+  const { client } = tab(inPage());
+  assert.equal(await client.roundTrip(), undefined); // it has nothing open
+  read(client.filter({ track: 'tea' }));
+  await until(() => sockets.length === 1);
+  sockets[0].open();
+  const trip = client.roundTrip();
+  await until(() => sockets[0].heard.some(({ op }) => op === 'list'));
+  sockets[0].say({ op: 'list', rules: [], streams: [] });
+  assert.ok(await trip >= 0);
 });
 
 test('who is another has a connection of its own', async () => {
