@@ -241,6 +241,22 @@ struct counter *counter_new(const struct count_question *question, const struct 
     return new_from(question, lowest_id(had) + 1, had, until);
 }
 
+struct counter *counter_new_rewound(const struct count_question *question,
+                                    const struct sl_cursor *had, uint64_t until, uint64_t from,
+                                    uint64_t to)
+{
+    uint64_t begin = question->pick.posts == 0 && from < lowest_id(had) ? from : lowest_id(had);
+    struct counter *counter = new_from(question, begin + 1, had, until);
+
+    if (!counter)
+        return NULL;
+    counter->told = had->id;
+    counter->revision = 1;
+    add_range(&counter->gaps, from + 1, to);
+    add_range(&counter->retelling, from + 1, to);
+    return counter;
+}
+
 static struct counter *pick_again(const struct counter *counter, const struct sl_cursor *had,
                                   const uint64_t *passed)
 {

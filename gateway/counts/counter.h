@@ -33,6 +33,12 @@ struct counter;
  * `until` are ignored (0: no end). NULL: out of memory. */
 struct counter *counter_new(const struct count_question *question, const struct sl_cursor *had,
                             uint64_t until);
+/* The same for a client from whose last bucket, or from earlier ones too, a rewind has lost events
+ * while it was away: those with ids in (from, to]. These buckets are sent again, as revisions if it
+ * has been sent them; with a pace, what was sent stays. NULL: out of memory. */
+struct counter *counter_new_rewound(const struct count_question *question,
+                                    const struct sl_cursor *had, uint64_t until, uint64_t from,
+                                    uint64_t to);
 /* A counter that counts again: from the first bucket of `counter` that needs it, or from the bucket
  * after `had`, the client's position, if that is earlier. `passed`: by shard, the last event that
  * was added to `counter`, or that its client came with; later ones are new to the client. Buckets

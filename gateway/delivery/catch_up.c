@@ -577,6 +577,7 @@ int catch_up_begin(struct catch_up *catch_up, struct lane *lane, struct client *
     const struct ring *ring = catch_up->ring;
     struct catcher *catcher = catcher_new(catch_up, lane, client);
     uint64_t came_ms = sl_id_time_ms(cursor->id);
+    struct gap lost;
 
     if (!catcher)
         return -ENOMEM;
@@ -593,13 +594,16 @@ int catch_up_begin(struct catch_up *catch_up, struct lane *lane, struct client *
     catcher->sequence = ring->next;
     if (catcher->fed_wall_ms > came_ms)
         catcher->max_lag_ms += catcher->fed_wall_ms - came_ms;
-    if (lane->question.bucket_ms && catcher_count_from(catcher, cursor) < 0) {
+    lost = catcher_lost(catcher);
+    if (lane->question.bucket_ms && catcher_count_from(catcher, &lost) < 0) {
         mem_free(catcher);
         return -ENOMEM;
     }
     catcher_start(catcher);
     catcher_enter(catcher, CATCHER_RUNS);
     metric_add(catch_up->settings.metrics, METRIC_RESUMED, !lane->finds);
+    if (lost.to && catcher_tell_what_is_lost(catcher) < 0)
+        return -ENOMEM;
     return catcher_tell_what_is_late(catcher);
 }
 
@@ -627,7 +631,7 @@ int catch_up_begin_last(struct catch_up *catch_up, struct lane *lane, struct cli
     }
     catcher->at = *catch_up->settings.passed;
     catcher_begin_in_ring(catcher, ring->next);
-    if (lane->question.bucket_ms && catcher_count_from(catcher, &catcher->had) < 0) {
+    if (lane->question.bucket_ms && catcher_count_from(catcher, &(struct gap){0}) < 0) {
         look_back_free(catcher->look_back);
         mem_free(catcher);
         return -ENOMEM;

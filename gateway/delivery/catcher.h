@@ -142,8 +142,15 @@ bool catch_up_claims(const struct lane *lane, uint64_t had, uint64_t from, uint6
 /* A client with `passed` lacks events of shards that are behind: tells it, once for each shard, if
  * its cursor covers them. 0; -ENOMEM. */
 int catcher_tell_behind(struct catcher *catcher, const struct sl_cursor *passed);
-/* If its lane counts: begins with the bucket after the cursor. 0; -ENOMEM. */
-int catcher_count_from(struct catcher *catcher, const struct sl_cursor *cursor);
+/* If its lane counts: what rewinds have lost of the bucket of its cursor, and of later ones, while
+ * it was away, of all shards together; `to` 0: nothing. Clients of other lanes find it in the ring
+ * or the log. */
+struct gap catcher_lost(const struct catcher *catcher);
+/* Tells it about that. 0; -ENOMEM. */
+int catcher_tell_what_is_lost(struct catcher *catcher);
+/* If its lane counts: begins with the bucket after the cursor `had`, or of the first event of
+ * `lost`. 0; -ENOMEM. */
+int catcher_count_from(struct catcher *catcher, const struct gap *lost);
 /* Begins with the open bucket of its counter, which must be empty. */
 void catcher_begin_counting(struct catcher *catcher);
 /* Begins before these events, which have passed, but were not included in the counts that the client

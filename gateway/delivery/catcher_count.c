@@ -74,9 +74,14 @@ void catcher_begin_before(struct catcher *catcher, const struct told_list *held)
     }
 }
 
-int catcher_count_from(struct catcher *catcher, const struct sl_cursor *cursor)
+int catcher_count_from(struct catcher *catcher, const struct gap *lost)
 {
-    catcher->counter = counter_new(&catcher->lane->question, cursor, catcher->client->until);
+    const struct count_question *question = &catcher->lane->question;
+    uint64_t until = catcher->client->until;
+
+    catcher->counter =
+        lost->to ? counter_new_rewound(question, &catcher->had, until, lost->from, lost->to)
+                 : counter_new(question, &catcher->had, until);
     if (!catcher->counter)
         return -ENOMEM;
     catcher_begin_counting(catcher);
@@ -222,7 +227,10 @@ enum progress catcher_close_buckets(struct catcher *catcher)
 enum progress catcher_settle_counts(struct catcher *catcher, enum progress progress)
 {
     uint64_t until = catcher->client->until, closed = *catcher->catch_up->settings.closed;
+    bool picks = catcher->lane->question.pick.posts > 0;
 
+    if (picks && progress == PROGRESS && counter_retell_from(catcher->counter))
+        return catcher_count_again(catcher) < 0 ? PROGRESS_OUT_OF_MEMORY : PROGRESS;
     if (progress == PROGRESS_COMPLETE)
         catcher->close_to = until + 1;
     else if (progress == PROGRESS_AT_HEAD)

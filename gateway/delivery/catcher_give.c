@@ -225,18 +225,23 @@ int catcher_give_control_take(struct catcher *catcher, struct event *event)
     return r;
 }
 
+int catcher_send_gap(struct catcher *catcher, const struct gap *gap)
+{
+    const struct catch_up *catch_up = catcher->catch_up;
+    bool names_shard = catch_up->ring->shards > 1 && gap->reason != GAP_UNLOGGED;
+
+    metric_add(catch_up->settings.metrics, metric_at(METRIC_GAPS_TOLD, gap->reason), 1);
+    return catcher_give_control_take(catcher, gap_event(gap, names_shard));
+}
+
 int catcher_tell_gap(struct catcher *catcher, uint32_t shard, uint64_t from, uint64_t to,
                      enum gap_reason reason)
 {
-    const struct gap gap = {shard, from, to, reason};
-
     if (catcher->counter)
         counter_gap(catcher->counter, shard, from, to, reason);
     if (catcher->counter && to <= counter_silent_until(catcher->counter))
         return 0; /* the message says that it is incomplete */
-    metric_add(catcher->catch_up->settings.metrics, metric_at(METRIC_GAPS_TOLD, reason), 1);
-    return catcher_give_control_take(
-        catcher, gap_event(&gap, catcher->catch_up->ring->shards > 1 && reason != GAP_UNLOGGED));
+    return catcher_send_gap(catcher, &(struct gap){shard, from, to, reason});
 }
 
 /* What it has of the shard, it was sent or told by the server that issued its cursor, unless that
@@ -275,6 +280,52 @@ int catcher_tell_late(struct catcher *catcher, uint32_t shard, uint64_t from, ui
     catcher->late = (struct gap){shard, from, end, GAP_LATE};
     catcher->client->told_late |= UINT64_C(1) << shard;
     return catcher_tell_gap(catcher, shard, from, end, GAP_LATE);
+}
+
+/* The rewind of the shard that has lost a part of the bucket of the client's cursor, or all of it;
+ * NULL: none. What the client was sent of that bucket is no longer what the log says, and it left
+ * before it was told, or perhaps after: then it is told twice. If the ring has the cursor after the
+ * gap, the id was assigned again. */
+static const struct ring_rewind *find_rewind(const struct catcher *catcher, uint32_t shard)
+{
+    const struct ring *ring = catcher->catch_up->ring;
+    const struct ring_rewind *rewind = &ring->rewinds[shard];
+    uint64_t had = sl_cursor_of_shard(&catcher->had, shard), end;
+
+    if (!rewind->sequence || !catch_up_claims(catcher->lane, had, rewind->from, rewind->to, &end) ||
+        ring_first_with(ring, had) > rewind->sequence)
+        return NULL;
+    return rewind;
+}
+
+struct gap catcher_lost(const struct catcher *catcher)
+{
+    const uint32_t shards = catcher->lane->question.bucket_ms ? catcher->catch_up->ring->shards : 0;
+    struct gap lost = {.reason = GAP_REWOUND};
+
+    for (uint32_t shard = 0; shard < shards; shard++) {
+        const struct ring_rewind *rewind = find_rewind(catcher, shard);
+
+        if (rewind && (!lost.to || rewind->from < lost.from))
+            lost.from = rewind->from;
+        if (rewind && rewind->to > lost.to)
+            lost.to = rewind->to;
+    }
+    return lost;
+}
+
+int catcher_tell_what_is_lost(struct catcher *catcher)
+{
+    int r = 0;
+
+    for (uint32_t shard = 0; r == 0 && shard < catcher->catch_up->ring->shards; shard++) {
+        const struct ring_rewind *rewind = find_rewind(catcher, shard);
+
+        if (rewind)
+            r = catcher_send_gap(catcher,
+                                 &(struct gap){shard, rewind->from, rewind->to, GAP_REWOUND});
+    }
+    return r;
 }
 
 int catcher_tell_behind(struct catcher *catcher, const struct sl_cursor *passed)
@@ -414,9 +465,20 @@ int catcher_next_wanted(struct catcher *catcher, struct segment *segment, size_t
     return 0;
 }
 
+/* The last event of the shard that it has. When it has just come, that is its cursor, if a rewind
+ * may have lost it; otherwise the cursor may as well be no event's id. 0: none. */
+static uint64_t last_of_shard(const struct catcher *catcher, uint32_t shard)
+{
+    const struct ring_rewind *rewind = &catcher->catch_up->ring->rewinds[shard];
+    uint64_t last = catcher->last[shard], had = sl_cursor_of_shard(&catcher->had, shard);
+    bool may_be_lost = rewind->sequence && had > rewind->from && had <= rewind->to;
+
+    return last || catcher->counter || !may_be_lost ? last : had;
+}
+
 int catcher_tell_rewound(struct catcher *catcher, uint32_t shard, uint64_t previous)
 {
-    uint64_t last = catcher->last[shard];
+    uint64_t last = last_of_shard(catcher, shard);
     const struct gap *told = &catcher->rewound;
 
     if (sl_id_shard(last) != shard || previous >= last)

@@ -52,11 +52,13 @@ int catcher_offer(struct catcher *catcher, struct event *event, struct sl_slice 
 /* The following return 0 or -ENOMEM. */
 int catcher_tell_gap(struct catcher *catcher, uint32_t shard, uint64_t from, uint64_t to,
                      enum gap_reason reason);
+/* The same if its counter has it already. */
+int catcher_send_gap(struct catcher *catcher, const struct gap *gap);
 /* For the late marks among these entries. */
 int catcher_tell_marks(struct catcher *catcher, const struct segment *segment, size_t from,
                        size_t to);
-/* An event names `previous` as the event before it. If that is older than the one that the client
- * has, a failover has lost what is between them. */
+/* An event, the first one after what the client has, names `previous` as the event before it. If
+ * that is older than the one that the client has, a failover has lost what is between them. */
 int catcher_tell_rewound(struct catcher *catcher, uint32_t shard, uint64_t previous);
 
 /* 0; -EAGAIN: the open bucket must be closed first; -ENOMEM. */
@@ -64,7 +66,9 @@ int catcher_count(struct catcher *catcher, struct event *event, struct sl_slice 
 /* Closes buckets that have ended, and gives their messages. PROGRESS: more are left, if there was
  * no room. */
 enum progress catcher_close_buckets(struct catcher *catcher);
-/* After reading with the result `progress`: closes buckets, and counts again what is necessary. */
+/* After reading with the result `progress`: says which buckets end, and counts again what is
+ * necessary: for counts at the head, when picking before the bucket ends, because what is picked
+ * is not taken back. */
 enum progress catcher_settle_counts(struct catcher *catcher, enum progress progress);
 /* It passes this entry of the ring. */
 void catcher_pass_counting(struct catcher *catcher, const struct event *event);

@@ -369,15 +369,15 @@ void deliver_pass(struct deliver *deliver, uint32_t shard, uint64_t id)
     pass(deliver, shard, id);
 }
 
-/* The newest id of all shards, at or below `id`, that has passed, or at which a gap or the log
- * ended at the beginning. */
+/* The newest id of all shards, at or below `id`, that has passed and was not rewound since, or at
+ * which a gap or the log ended at the beginning. */
 static uint64_t newest_up_to(const struct ring *ring, uint64_t id)
 {
     uint64_t newest = 0;
 
     for (uint32_t shard = 0; shard < ring->shards; shard++) {
-        if (ring->head[shard] > newest && ring->head[shard] <= id)
-            newest = ring->head[shard];
+        if (ring->passed[shard] > newest && ring->passed[shard] <= id)
+            newest = ring->passed[shard];
     }
     return newest;
 }

@@ -491,6 +491,7 @@ static void test_who_comes_back_from_behind_a_rewind_gets_what_follows_and_no_mo
     subscribe(&a, NULL);
     kept = id_at(15);
     lost = fail_over_to_a_slow_clock(5, 1000);
+    deliver_set_watermark(deliver, lost);
     assert_int_equal(head().id, kept);
     post("x");
     assert_int_equal(head().id, id_at(16)); /* and not the lost one */
@@ -569,6 +570,25 @@ static void test_a_rewind_that_has_left_the_ring_is_no_gap_to_who_comes_later(vo
     assert_string_equal(received(&a), ids(501, 2016, 1));
     check_all_but_warning(&b, ids(1016, 2016, 1));
     assert_true(is_live(&a) && is_live(&b));
+}
+
+static void test_a_rewind_that_has_left_the_ring_is_told_to_who_has_what_it_lost(void **state)
+{
+    uint64_t lost;
+
+    (void)state;
+    begin_again(ROOM, 4096, LAG_MS);
+    posts(20);
+    lost = id_at(19);
+    rewind_log(3);
+    posts(1000);
+    resume(&a, NULL, lost);
+    resume(&b, NULL, id_at(16));
+    resume(&c, NULL, lost + 1); /* nobody's id */
+    settle();
+    check_gap_then(&a, gap_text(id_at(16), lost, GAP_REWOUND), ids(17, 1017, 1));
+    assert_string_equal(received(&b), ids(17, 1017, 1));
+    assert_string_equal(received(&c), ids(17, 1017, 1));
 }
 
 /* The new log is ahead of what has passed. */
@@ -683,6 +703,107 @@ static void test_what_was_rewound_is_not_counted_from_a_batch_on_its_way(void **
     check_counted(2, "\"posts\":17,");
 }
 
+/* The client left after the bucket was sent, and before it was told that a part of it is lost. */
+static void test_who_comes_back_from_a_rewound_bucket_gets_it_again(void **state)
+{
+    uint64_t lost, end;
+    const char *got;
+
+    (void)state;
+    begin_counting();
+    lost = id_at(19);
+    end = (last_id / SL_ID_PER_MS / 1000 + 1) * 1000 * SL_ID_PER_MS - 1;
+    check_counted(0, "\"posts\":20,");
+    leave(&a);
+    rewind_log(3);
+    b.client.question = a.client.question;
+    resume(&b, NULL, end);
+    settle();
+    got = received(&b);
+    assert_memory_equal(got, gap_text(id_at(16), lost, GAP_REWOUND),
+                        strlen(gap_text(id_at(16), lost, GAP_REWOUND)));
+    assert_int_equal(count_of(got, "counts"), 1);
+    assert_non_null(strstr(got, "\"posts\":17,"));
+    assert_non_null(strstr(got, "\"revision\":1"));
+    assert_non_null(strstr(got, "\"gap\":true"));
+    c.client.question = a.client.question;
+    resume(&c, NULL, end + 1000 * SL_ID_PER_MS); /* it was sent the bucket after that, too */
+    settle();
+    assert_string_equal(received(&c), "");
+}
+
+/* With a pace: what was picked from a window depends on what is lost since, whether or not the
+ * client's last event is. */
+static void test_who_comes_back_from_a_rewound_window_is_told(void **state)
+{
+    uint64_t lost;
+
+    (void)state;
+    begin_counting();
+    lost = id_at(19);
+    rewind_log(3);
+    b.client.question = c.client.question =
+        (struct count_question){.bucket_ms = 1000, .pick = {.posts = 2, .pick = PICK_NEWEST}};
+    resume(&b, NULL, lost);
+    resume(&c, NULL, id_at(15));
+    settle();
+    assert_string_equal(received(&b), gap_text(id_at(16), lost, GAP_REWOUND));
+    assert_string_equal(received(&c), gap_text(id_at(16), lost, GAP_REWOUND));
+    deliver_set_watermark(deliver, last_id + 1000 * SL_ID_PER_MS);
+    settle();
+    assert_non_null(strstr(received(&b), "\"events\":15}"));
+    assert_memory_equal(received(&c), ids(16, 17, 1), strlen(ids(16, 17, 1)));
+    leave(&a);
+    fake_client_init(&a, FORMAT_NDJSON, head);
+    a.client.question = b.client.question;
+    resume(&a, NULL, id_at(0) - 10 * SL_ID_PER_MS); /* it has nothing of the window */
+    settle();
+    assert_null(strstr(received(&a), "gap"));
+}
+
+static void begin_second(void)
+{
+    last_id = (last_id / SL_ID_PER_MS / 1000 + 1) * 1000 * SL_ID_PER_MS;
+    deliver_set_watermark(deliver, last_id - 1);
+    settle();
+}
+
+/* A client that is behind finds the events, the gap, and the end of their window in the ring. */
+static void test_what_was_rewound_is_not_picked_after_the_gap(void **state)
+{
+    uint64_t kept, lost;
+    const char *got;
+
+    (void)state;
+    begin_again(1 << 20, 2048, LAG_MS);
+    post("x");
+    a.client.question =
+        (struct count_question){.bucket_ms = 1000, .pick = {.posts = 20, .pick = PICK_NEWEST}};
+    resume(&a, NULL, id_at(0));
+    begin_second();
+    assert_true(is_live(&a));
+    a.room = 0;
+    for (int i = 0; i < 10 && is_live(&a); i++) {
+        posts(20);
+        begin_second();
+    }
+    assert_false(is_live(&a));
+    posts(10);
+    lost = id_at(logs[0].count - 1);
+    kept = id_at(logs[0].count - 4);
+    rewind_log(3);
+    posts(2);
+    begin_second();
+    posts(1);
+    make_room(&a, FAKE_UNLIMITED);
+    settle();
+    begin_second();
+    got = strstr(received(&a), gap_text(kept, lost, GAP_REWOUND));
+    assert_non_null(got);
+    got += strlen(gap_text(kept, lost, GAP_REWOUND)) + 1;
+    assert_string_equal(got, ids(logs[0].count - 10, logs[0].count, 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -705,10 +826,14 @@ int main(void)
         CATCH_UP_TEST(test_who_comes_back_from_behind_a_rewind_gets_what_follows_and_no_more),
         CATCH_UP_TEST(test_who_comes_back_from_between_two_rewinds_gets_what_follows_the_first),
         CATCH_UP_TEST(test_a_rewind_that_has_left_the_ring_is_no_gap_to_who_comes_later),
+        CATCH_UP_TEST(test_a_rewind_that_has_left_the_ring_is_told_to_who_has_what_it_lost),
         CATCH_UP_TEST(test_what_is_logged_behind_a_rewind_comes_once),
         CATCH_UP_TEST(test_who_was_behind_when_the_log_was_rewound_is_told),
         CATCH_UP_TEST(test_what_was_rewound_is_not_counted_from_old_batches),
         CATCH_UP_TEST(test_what_was_rewound_is_not_counted_from_a_batch_on_its_way),
+        CATCH_UP_TEST(test_who_comes_back_from_a_rewound_bucket_gets_it_again),
+        CATCH_UP_TEST(test_who_comes_back_from_a_rewound_window_is_told),
+        CATCH_UP_TEST(test_what_was_rewound_is_not_picked_after_the_gap),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
