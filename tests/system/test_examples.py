@@ -168,6 +168,10 @@ def test_demo_producer(servers):
     last = [e["id"] for e in log if e["type"] in ("post", "delete", "follow", "unfollow")][-1]
     heard.wait_id(last)
     assert any("reply_to" in m["post"] for m in heard.messages if m.type == "post")
+    # README.md listens for these words, so they must come within seconds at 90 actions a minute.
+    with gateway.stream(f"/v1/stream/filter?track=coffee,tea&types=post&since=-1h&until={last}") as stream:
+        matching = stream.until(lambda message: message.type == "disconnect")[:-1]
+    assert len(matching) * 8 > sum(event["type"] == "post" for event in log)
     # A second run finds the users of the first.
     Program(programs.example("demo-producer"), "--redis", redis.url, "--per-minute", "1000000",
             "--count", "10", EXAMPLES / "demo-producer" / "posts.jsonl").ended()
