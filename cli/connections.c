@@ -81,12 +81,13 @@ static char *with_parameter(char *url, const char *name, const char *value)
     return whole;
 }
 
-static const char *value_of(const void *owner, const char *param)
+static const char *value_of(const void *owner, const char *param, const char **ret_option)
 {
     const struct arguments *arguments = owner;
 
     if (strcmp(param, "sub") != 0)
         return NULL;
+    *ret_option = arguments->end_sub ? "end-sub" : "sub";
     return arguments->end_sub ? arguments->end_sub : arguments->sub;
 }
 

@@ -201,15 +201,20 @@ static int print(const struct cli *cli, const struct arguments *arguments,
 
 /* --- the command -------------------------------------------------------------------------- */
 
-static const char *value_of(const void *owner, const char *param)
+static const char *value_of(const void *owner, const char *param, const char **ret_option)
 {
     const struct arguments *arguments = owner;
 
     for (size_t i = 0; i < MEMBER_COUNT; i++) {
-        if (strcmp(members[i], param) == 0)
-            return arguments->values[i];
+        if (strcmp(members[i], param) != 0)
+            continue;
+        *ret_option = i > 0 ? members[i] : NULL; /* the rule is an argument */
+        return arguments->values[i];
     }
-    return strcmp(param, "since") == 0 ? arguments->since : NULL;
+    if (strcmp(param, "since") != 0)
+        return NULL;
+    *ret_option = "since";
+    return arguments->since;
 }
 
 static struct arguments read_options(struct cli *cli, int argc, char **argv)

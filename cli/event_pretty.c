@@ -11,77 +11,52 @@
 #include "cli/event_pretty.h"
 
 #include <string.h>
-#include <time.h>
 
 #include <jansson.h>
 
-#include "cli/cli.h"
+#include "base/clock.h"
+#include "cli/bucket_pretty.h"
+#include "cli/pretty.h"
 
-static const char *member(const json_t *object, const char *name)
-{
-    const char *text = json_string_value(json_object_get(object, name));
-
-    return text ? text : "";
-}
-
-/* Indents further lines, so that no text can look like another event. */
-static void print_text(FILE *file, const char *text)
-{
-    while (*text) {
-        size_t size = strcspn(text, "\n");
-
-        cli_print(file, sl_slice(text, size));
-        text += size;
-        if (*text == '\n') {
-            fputs("\n        ", file);
-            text++;
-        }
-    }
-}
-
-/* Prints local hours, minutes and seconds; an invalid time is printed unchanged. */
+/* An invalid time is printed unchanged. */
 static void print_time(FILE *file, const char *at)
 {
-    struct tm utc = {0}, local;
-    time_t seconds;
+    uint64_t unix_ms;
 
-    if (!strptime(at, "%Y-%m-%dT%H:%M:%S", &utc)) {
-        print_text(file, at);
-        return;
-    }
-    seconds = timegm(&utc);
-    localtime_r(&seconds, &local);
-    fprintf(file, "%02d:%02d:%02d", local.tm_hour, local.tm_min, local.tm_sec);
+    if (clock_parse_rfc3339(sl_slice_str(at), &unix_ms) < 0)
+        pretty_text(file, at);
+    else
+        pretty_time(file, unix_ms, false);
 }
 
 static void print_user(FILE *file, const json_t *user)
 {
-    const char *login = member(user, "login");
+    const char *login = pretty_member(user, "login");
 
     if (*login)
         fputc('@', file);
-    print_text(file, *login ? login : member(user, "id"));
+    pretty_text(file, *login ? login : pretty_member(user, "id"));
 }
 
 static void print_reference(FILE *file, const json_t *post, const char *name, const char *words)
 {
-    const char *other = member(json_object_get(post, name), "post");
+    const char *other = pretty_member(json_object_get(post, name), "post");
 
     if (!*other)
         return;
     fprintf(file, ", %s ", words);
-    print_text(file, other);
+    pretty_text(file, other);
 }
 
 static void print_user_and_name(FILE *file, const json_t *user)
 {
-    const char *name = member(user, "name");
+    const char *name = pretty_member(user, "name");
 
     print_user(file, user);
-    if (!*name || strcmp(name, member(user, "login")) == 0)
+    if (!*name || strcmp(name, pretty_member(user, "login")) == 0)
         return;
     fputs(" (", file);
-    print_text(file, name);
+    pretty_text(file, name);
     fputc(')', file);
 }
 
@@ -92,7 +67,7 @@ static void print_post(FILE *file, const json_t *post)
     print_reference(file, post, "repost_of", "passing on");
     print_reference(file, post, "quote_of", "quoting");
     fputs(": ", file);
-    print_text(file, member(post, "text"));
+    pretty_text(file, pretty_member(post, "text"));
 }
 
 /* Events that relate two users. */
@@ -107,7 +82,7 @@ static void print_change(FILE *file, const json_t *event)
     size_t i, count = json_array_size(members);
 
     print_user_and_name(file, json_object_get(event, "user"));
-    if (strcmp(member(event, "change"), "created") == 0) {
+    if (strcmp(pretty_member(event, "change"), "created") == 0) {
         fputs(" is new", file);
         return;
     }
@@ -116,7 +91,7 @@ static void print_change(FILE *file, const json_t *event)
     json_array_foreach(members, i, name)
     {
         fputs(i == 0 ? " has another " : i + 1 == count ? " and " : ", ", file);
-        print_text(file, json_string_value(name) ? json_string_value(name) : "");
+        pretty_text(file, json_string_value(name) ? json_string_value(name) : "");
     }
 }
 
@@ -129,36 +104,41 @@ static const char *find_relation(const char *type)
     return NULL;
 }
 
-bool event_pretty_print(FILE *file, struct sl_slice event)
+static bool print_event(FILE *file, const json_t *event)
 {
-    json_t *json = json_loadb(event.data, event.size, 0, NULL);
-    const json_t *post = json_object_get(json, "post");
-    const char *type = member(json, "type");
+    const json_t *post = json_object_get(event, "post");
+    const char *type = pretty_member(event, "type");
     const char *relation = find_relation(type);
     bool is_post = strcmp(type, "post") == 0, is_deletion = strcmp(type, "delete") == 0;
     bool is_change = strcmp(type, "user") == 0;
 
-    if (!relation && !is_change && !(post && (is_post || is_deletion))) {
-        json_decref(json);
+    if (!relation && !is_change && !(post && (is_post || is_deletion)))
         return false;
-    }
-    if (*member(json, "at")) {
-        print_time(file, member(json, "at"));
+    if (*pretty_member(event, "at")) {
+        print_time(file, pretty_member(event, "at"));
         fputc(' ', file);
     }
     if (is_post) {
         print_post(file, post);
     } else if (is_deletion) {
-        print_text(file, member(post, "id"));
+        pretty_text(file, pretty_member(post, "id"));
         fputs(" is deleted", file);
     } else if (is_change) {
-        print_change(file, json);
+        print_change(file, event);
     } else {
-        print_user(file, json_object_get(json, "user"));
+        print_user(file, json_object_get(event, "user"));
         fprintf(file, " %s ", relation);
-        print_user(file, json_object_get(json, "target"));
+        print_user(file, json_object_get(event, "target"));
     }
     fputc('\n', file);
-    json_decref(json);
     return true;
+}
+
+bool event_pretty_print(FILE *file, struct sl_slice event)
+{
+    json_t *json = json_loadb(event.data, event.size, 0, NULL);
+    bool is_known = print_event(file, json) || bucket_pretty_print(file, json);
+
+    json_decref(json);
+    return is_known;
 }

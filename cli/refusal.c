@@ -67,9 +67,12 @@ void refusal_tell(const struct cli *cli, long status, struct sl_slice answer,
     const json_t *error = json_object_get(json, "error"), *at = json_object_get(error, "at");
     const char *message = json_string_value(json_object_get(error, "message"));
     const char *param = json_string_value(json_object_get(error, "param"));
-    const char *value = param ? value_of(owner, param) : NULL;
+    const char *option = NULL, *value = param ? value_of(owner, param, &option) : NULL;
 
-    cli_failed_with(cli, "refused with status %ld: %s%s%s", status, param ? param : "",
+    cli_failed_with(cli, "refused with status %ld: %s%s%s%s", status, option ? "--" : "",
+                    option  ? option
+                    : param ? param
+                            : "",
                     param ? ": " : "", message ? message : "no reason given");
     if (value && json_is_integer(at) && json_integer_value(at) >= 0 &&
         (size_t)json_integer_value(at) <= strlen(value))

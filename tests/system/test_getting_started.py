@@ -31,9 +31,9 @@ class Reader:
         self.shell.run(f"cd {folder}; cp {gateway.secret_file} jwt.secret")
 
     def local(self, command):
-        """The page tells its reader to set the server's address."""
+        """The page tells its reader to set the server's address, and shows what a terminal does."""
         url = f"http://127.0.0.1:{self.gateway.port}"
-        return command.replace("http://127.0.0.1:8080", url).replace("sluice tail", f"sluice tail --url {url}")
+        return command.replace("http://127.0.0.1:8080", url).replace("sluice tail", f"sluice tail --url {url} --pretty")
 
     def expect(self, expected, printed):
         assert re.match(pattern(expected) + "$", without_space(printed)), (expected, printed)
@@ -67,7 +67,7 @@ def test_page_works_as_it_stands(servers, tmp_path):
     post_id, event = printed.split(" ", 1)
     reader.paste(post, post_id)
     reader.see(event)
-    assert [command for command, _ in rest][::2] == ["kill $!", "kill $!"]
+    assert [command for command, _ in rest][::2] == ["kill $!"] * 3
     for command, expected in rest:
         reader.paste(command, expected)
 

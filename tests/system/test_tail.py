@@ -241,6 +241,66 @@ def test_events_for_people(host, tail):
     program.ended(1)
 
 
+def bucket(start, end, **more):
+    return json.dumps({"type": "counts", "start": f"2026-11-21T{start}Z", "end": f"2026-11-21T{end}Z", **more})
+
+
+def test_counts_for_people(host, tail):
+    program = tail("counts", "--bucket", "10s", "--by", "country", "--pretty", TZ="UTC-1")
+    groups = [{"key": f"C{n}", "posts": 20 - n} for n in range(12)]
+    host.visit().begin().say(
+        bucket("01:02:00", "01:02:10", id="1", posts=12, deletes=1, users=9),
+        bucket("01:02:10", "01:02:20", posts=1, deletes=0, users=1, groups=[{"key": "FR", "posts": 1}], other=0, partial=True),
+        bucket("01:02:20", "01:02:30", id="3", posts=0, deletes=0, users=0, groups=[], other=0, revision=2, gap=True),
+        bucket("01:00:00", "02:00:00", id="4", posts=230, deletes=0, users=200, groups=groups, other=41),
+        bucket("01:00:00", "02:00:00", id="5", posts=1, deletes=1, users=1,
+               groups=[{"key": "post\n\x1b[2J", "events": 1}, {"key": "delete", "events": 1}], other=0),
+        '{"type":"counts","id":"6","start":"soon"}', FOR_GOOD).end()
+    assert [program.line() for _ in range(7)] == [
+        "02:02:00      12 posts      9 users     1 deletes",
+        "02:02:10       1 posts      1 users     0 deletes  FR 1 (so far)",
+        "02:02:20       0 posts      0 users     0 deletes (events are missing, counted again)",
+        "2026-11-21 02:00     230 posts    200 users     0 deletes  "
+        + ", ".join(f"C{n} {20 - n}" for n in range(10)) + ", others 60",
+        "2026-11-21 02:00       1 posts      1 users     1 deletes  post", "        \\u001b[2J 1, delete 1",
+        '{"type":"counts","id":"6","start":"soon"}']
+    program.ended(1)
+
+
+def test_trends_for_people(host, tail):
+    program = tail("trends", "--bucket", "10s", "--window", "5m", "--of", "hashtags", "--terms", "3", "--pretty", TZ="UTC-1")
+    visit = host.visit()
+    assert visit.form == {"bucket": "10s", "window": "5m", "of": "hashtags", "limit": "3"}
+    when = {"type": "trends", "start": "2026-11-21T00:57:05Z", "end": "2026-11-21T01:02:10Z", "of": "hashtags", "complete": True}
+    terms = [{"term": "#rain", "posts": 52, "users": 40, "before": 3, "score": 5.6, "past": [0, 1, 2, 3, 4, 5, 6, 7, 7, 7, 7, 14]},
+             {"term": "#茶\x1b", "posts": 3, "users": 2, "before": 0, "score": 1, "past": [0] * 12}]
+    visit.begin().say(json.dumps({**when, "id": "1", "terms": terms}),
+                      json.dumps({**when, "id": "2", "terms": [], "complete": False, "revision": 1}), FOR_GOOD).end()
+    assert [program.line() for _ in range(5)] == [
+        "02:02:10 hashtags since 01:57:05",
+        "    users  before   posts   score  past          term",
+        "       40       3      52     5.6  ▁▁▂▂▃▃▄▄▄▄▄█  #rain",
+        "        2       0       3     1.0  ▁▁▁▁▁▁▁▁▁▁▁▁  #茶\\u001b",
+        "02:02:10 hashtags since 01:57:05: none is rising (part of the past is missing, counted again)"]
+    program.ended(1)
+
+
+def test_a_bucket_that_is_not_over_does_not_count_towards_the_limit(host, tail):
+    program = tail("counts", "--bucket", "10s", "--refresh-ms", "100", "--limit", "1")
+    visit = host.visit()
+    assert visit.form == {"bucket": "10s", "refresh_ms": "100"}
+    visit.begin().say('{"type":"counts","partial":true}', '{"type":"counts","id":"1"}')
+    assert [program.line(), program.line()] == ['{"type":"counts","partial":true}', '{"type":"counts","id":"1"}']
+    program.ended(0)
+    visit.connection.close()
+
+
+def test_a_refusal_names_the_option(host, tail):
+    program = tail("trends", "--bucket", "10s", "--window", "5m", "--of", "words", "--terms", "1000")
+    host.visit().refuse(400, param="limit", message="not a number from 1 to 100")
+    assert "refused with status 400: --terms: not a number from 1 to 100\n" in program.ended(1)
+
+
 def test_authority_of_a_server(cli_for, host, tmp_path):
     """A server with a self-signed certificate is accepted with --cacert, and not without."""
     certificate = Certificate(tmp_path)
@@ -283,7 +343,7 @@ def test_url_with_a_path_and_a_token_from_the_environment(host, tail):
 def test_refusal_of_a_rule_has_a_caret(host, tail, rule, at, shown):
     program = tail("filter", "--rule", rule)
     host.visit().refuse(400, param="rule", at=at)
-    assert "refused with status 400: rule: because\n" + shown in program.ended(1)
+    assert "refused with status 400: --rule: because\n" + shown in program.ended(1)
 
 
 def test_lists_longer_than_any_url(host, tail):
