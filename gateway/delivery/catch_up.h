@@ -88,7 +88,7 @@ int catch_up_begin_last(struct catch_up *catch_up, struct lane *lane, struct cli
                         uint32_t last, bool keeps_deletions);
 /* The client, which is behind in the lane's outbox, continues on its own with what it is owed. 0;
  * -ENOMEM: nothing has changed. */
-int catch_up_fall(struct catch_up *catch_up, struct lane *lane, struct client *client);
+int catch_up_begin_behind(struct catch_up *catch_up, struct lane *lane, struct client *client);
 /* The client, which is live in a lane that counts, has been sent counts that are no longer valid,
  * or would not be sent the next ones: it counts on its own until it can be live again. If that
  * fails, it is evicted. */

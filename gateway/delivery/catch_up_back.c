@@ -194,7 +194,7 @@ static void begin_counts(struct catcher *catcher, struct hand_over *hand_over)
         catcher_evict(catcher, DISCONNECT_INTERNAL);
 }
 
-int catch_up_fall(struct catch_up *catch_up, struct lane *lane, struct client *client)
+int catch_up_begin_behind(struct catch_up *catch_up, struct lane *lane, struct client *client)
 {
     struct hand_over hand_over;
     struct catcher *catcher;

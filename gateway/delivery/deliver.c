@@ -34,7 +34,7 @@ static void on_overrun(struct client *client)
         client->transport->evict(client, DISCONNECT_TOO_SLOW);
         return;
     }
-    if (catch_up_fall(lane->deliver->catch_up, lane, client) < 0)
+    if (catch_up_begin_behind(lane->deliver->catch_up, lane, client) < 0)
         client->transport->evict(client, DISCONNECT_INTERNAL);
 }
 

@@ -44,7 +44,7 @@ static void note_count(struct http_waiting *waiting, enum http_wait wait)
                    deadline_list_count(&waiting->lists[wait]));
 }
 
-static void cease(struct http_waiting *waiting, struct http_waiter *waiter)
+static void stop_waiting(struct http_waiting *waiting, struct http_waiter *waiter)
 {
     enum http_wait wait = waiter->wait;
 
@@ -61,7 +61,7 @@ static void drop_first(struct http_waiting *waiting, enum http_wait wait)
     struct http_waiter *waiter = DEADLINE_OWNER(first, struct http_waiter, deadline);
 
     metric_add(waiting->settings.metrics, rows[wait].dropped, 1);
-    cease(waiting, waiter);
+    stop_waiting(waiting, waiter);
     waiting->settings.dropped(waiter);
 }
 
@@ -71,7 +71,7 @@ void http_wait(struct http_waiting *waiting, struct http_waiter *waiter, enum ht
 
     if (waiter->wait == wait)
         return;
-    cease(waiting, waiter);
+    stop_waiting(waiting, waiter);
     if (wait == HTTP_WAIT_NONE)
         return;
     waiter->wait = wait;

@@ -41,7 +41,7 @@ enum { HEAD_WORDS = 5, ENTRY_SHARE = 4, JOIN_TRIES = 100 };
 
 typedef _Atomic uint64_t word;
 
-struct seat {
+struct slot {
     _Alignas(64) _Atomic uint32_t is_asleep;
 };
 
@@ -55,7 +55,7 @@ struct shared {
     word ends[SL_SHARDS_MAX], untils[SL_SHARDS_MAX];
     word subscription;
     word clocks[SL_SHARDS_MAX]; /* written by readers: subscription and clock_until */
-    struct seat seats[];        /* followed by the words */
+    struct slot slots[];        /* followed by the words */
 };
 
 struct broadcast {
@@ -225,19 +225,19 @@ uint64_t broadcast_clock_ms(const struct broadcast *broadcast, uint32_t shard)
     return clock_of(broadcast->shared, shard, get(&broadcast->shared->subscription));
 }
 
-static void wake(const struct broadcast *broadcast, unsigned seat)
+static void wake(const struct broadcast *broadcast, unsigned slot)
 {
-    eventfd_write(broadcast->wake_fds[seat], 1);
+    eventfd_write(broadcast->wake_fds[slot], 1);
 }
 
 void broadcast_wake(struct broadcast *broadcast)
 {
     atomic_thread_fence(memory_order_seq_cst);
     for (unsigned i = 0; i < broadcast->readers; i++) {
-        struct seat *seat = &broadcast->shared->seats[i];
+        struct slot *slot = &broadcast->shared->slots[i];
 
-        if (atomic_load_explicit(&seat->is_asleep, memory_order_relaxed) &&
-            atomic_exchange(&seat->is_asleep, 0))
+        if (atomic_load_explicit(&slot->is_asleep, memory_order_relaxed) &&
+            atomic_exchange(&slot->is_asleep, 0))
             wake(broadcast, i);
     }
 }
@@ -265,10 +265,10 @@ bool broadcast_was_heard(const struct broadcast *broadcast)
 /* ---- a reader ---- */
 
 void broadcast_reader_init(struct broadcast_reader *reader, struct broadcast *broadcast,
-                           unsigned seat)
+                           unsigned slot)
 {
-    assert(seat < broadcast->readers);
-    *reader = (struct broadcast_reader){.broadcast = broadcast, .seat = seat};
+    assert(slot < broadcast->readers);
+    *reader = (struct broadcast_reader){.broadcast = broadcast, .slot = slot};
 }
 
 void broadcast_reader_done(struct broadcast_reader *reader)
@@ -398,12 +398,12 @@ void broadcast_set_clock(const struct broadcast_reader *reader, uint32_t shard, 
 
 int broadcast_wake_fd(const struct broadcast_reader *reader)
 {
-    return reader->broadcast->wake_fds[reader->seat];
+    return reader->broadcast->wake_fds[reader->slot];
 }
 
 void broadcast_wake_self(const struct broadcast_reader *reader)
 {
-    wake(reader->broadcast, reader->seat);
+    wake(reader->broadcast, reader->slot);
 }
 
 void broadcast_clear_wake(const struct broadcast_reader *reader)
@@ -416,13 +416,13 @@ void broadcast_clear_wake(const struct broadcast_reader *reader)
 bool broadcast_sleep(const struct broadcast_reader *reader)
 {
     struct shared *shared = reader->broadcast->shared;
-    struct seat *seat = &shared->seats[reader->seat];
+    struct slot *slot = &shared->slots[reader->slot];
 
-    atomic_store(&seat->is_asleep, 1);
+    atomic_store(&slot->is_asleep, 1);
     atomic_thread_fence(memory_order_seq_cst);
     if (get(&shared->head) == reader->position)
         return true;
-    atomic_store(&seat->is_asleep, 0);
+    atomic_store(&slot->is_asleep, 0);
     return false;
 }
 
@@ -431,17 +431,17 @@ bool broadcast_sleep(const struct broadcast_reader *reader)
 struct broadcast *broadcast_new(unsigned readers, size_t bytes)
 {
     struct broadcast *broadcast;
-    size_t seats_bytes = sizeof(struct shared) + readers * sizeof(struct seat);
+    size_t slots_bytes = sizeof(struct shared) + readers * sizeof(struct slot);
 
     broadcast = mem_zalloc(sizeof(*broadcast) + readers * sizeof(broadcast->wake_fds[0]));
     if (!broadcast)
         return NULL;
     broadcast->word_count = WORDS(bytes);
-    broadcast->shared_bytes = seats_bytes + broadcast->word_count * sizeof(word);
+    broadcast->shared_bytes = slots_bytes + broadcast->word_count * sizeof(word);
     broadcast->shared = shared_memory_new(broadcast->shared_bytes);
     if (!broadcast->shared)
         goto fail;
-    broadcast->words = (word *)((char *)broadcast->shared + seats_bytes);
+    broadcast->words = (word *)((char *)broadcast->shared + slots_bytes);
     for (; broadcast->readers < readers; broadcast->readers++) {
         int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 

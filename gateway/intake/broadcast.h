@@ -1,7 +1,7 @@
 /* gateway/intake/broadcast.h - passes what one process receives to all workers: entries in shared
  * memory.
  *
- * One process writes entries one after the other, overwriting the oldest; each worker has a seat
+ * One process writes entries one after the other, overwriting the oldest; each worker has a slot
  * and reads at its own speed. Nobody waits: a reader that the writer has overtaken is told so, and
  * joins again at the writer's position. For that purpose the accumulated content of the entries
  * (struct broadcast_state) is stored beside them, and always corresponds to the newest entry.
@@ -94,7 +94,7 @@ bool broadcast_was_heard(const struct broadcast *broadcast);
 
 struct broadcast_reader {
     struct broadcast *broadcast;
-    unsigned seat;
+    unsigned slot;
     uint64_t position, generation;
     uint64_t subscription; /* at the last join or read */
     char *room;            /* buffer for the data of an entry */
@@ -102,7 +102,7 @@ struct broadcast_reader {
 };
 
 void broadcast_reader_init(struct broadcast_reader *reader, struct broadcast *broadcast,
-                           unsigned seat);
+                           unsigned slot);
 void broadcast_reader_done(struct broadcast_reader *reader);
 
 /* Reads what follows from now on. 0; -EAGAIN: the writer is writing, or was when it died. */

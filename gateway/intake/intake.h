@@ -21,7 +21,7 @@ struct intake;
 struct intake_settings {
     struct subscriber_settings hearing; /* its loop, metrics and commands are used by all parts */
     struct broadcast *broadcast;        /* of the intake process; NULL: there is none */
-    unsigned worker;                    /* our seat in it */
+    unsigned worker;                    /* our slot in it */
     struct log_reader *log;
     struct event_decoder *decoder;
     uint64_t order_wait_ms; /* id_order_settings.wait_ms */

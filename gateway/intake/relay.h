@@ -19,7 +19,7 @@
 struct relay_settings {
     uv_loop_t *loop;
     struct broadcast *broadcast;
-    unsigned worker; /* its seat */
+    unsigned worker; /* its slot */
     struct metrics *metrics;
     struct redis_state_callbacks news; /* except `doubt` */
 };

@@ -561,7 +561,8 @@ static struct redis_session *make_session(struct subscriber *subscriber,
     return redis_session_new(&session_settings, &callbacks, subscriber);
 }
 
-static int heed_sentinels(struct subscriber *subscriber, const struct subscriber_settings *settings)
+static int watch_sentinels(struct subscriber *subscriber,
+                           const struct subscriber_settings *settings)
 {
     static const struct master_watch_callbacks callbacks = {
         .news = on_news,
@@ -612,7 +613,7 @@ struct subscriber *subscriber_new(const struct subscriber_settings *settings,
     sl_redis_address_print(&subscriber->address, subscriber->address_text,
                            sizeof(subscriber->address_text));
     subscriber->session = make_session(subscriber, settings);
-    if (!subscriber->session || heed_sentinels(subscriber, settings) < 0) {
+    if (!subscriber->session || watch_sentinels(subscriber, settings) < 0) {
         subscriber_free(subscriber);
         return NULL;
     }

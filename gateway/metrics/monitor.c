@@ -324,7 +324,7 @@ static void decide(struct monitor *monitor, struct history_state *state,
 
 /* --- samples --- */
 
-static void worsen(uint64_t *value, uint64_t now)
+static void keep_worst(uint64_t *value, uint64_t now)
 {
     if (now != READING_UNKNOWN && (*value == READING_UNKNOWN || now > *value))
         *value = now;
@@ -341,13 +341,13 @@ static void take_sample(struct monitor *monitor, struct history_state *state,
         monitor->sampled = period;
         memset(values, 0xff, sizeof(monitor->sample.values));
     }
-    worsen(&values[SAMPLE_LATE], reading->late);
-    worsen(&values[SAMPLE_LAG], reading->lag_ms);
-    worsen(&values[SAMPLE_OWED], reading->owed_events);
+    keep_worst(&values[SAMPLE_LATE], reading->late);
+    keep_worst(&values[SAMPLE_LAG], reading->lag_ms);
+    keep_worst(&values[SAMPLE_OWED], reading->owed_events);
     if (reading->redis_silent_ms > 1000 &&
         (redis_us == READING_UNKNOWN || redis_us < reading->redis_silent_ms * 1000))
         redis_us = reading->redis_silent_ms * 1000;
-    worsen(&values[SAMPLE_REDIS], redis_us);
+    keep_worst(&values[SAMPLE_REDIS], redis_us);
     if (period == monitor->sampled)
         return;
     values[SAMPLE_EVENTS_IN] = reading->events_in;

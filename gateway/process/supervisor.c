@@ -213,7 +213,7 @@ static void start_new_listeners(const struct listener *listener, unsigned inheri
 }
 
 /* All workers can serve: they start accepting, and the predecessor leaves. */
-static void step_into_office(struct supervisor *supervisor)
+static void start_accepting(struct supervisor *supervisor)
 {
     const struct supervisor_settings *settings = supervisor->settings;
 
@@ -261,7 +261,7 @@ static void note_ready(struct supervisor *supervisor, struct worker_process *wor
     }
     supervisor->all_were_ready = true;
     if (!supervisor->is_open)
-        step_into_office(supervisor);
+        start_accepting(supervisor);
     tell_everybody(supervisor);
 }
 

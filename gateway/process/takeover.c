@@ -323,7 +323,7 @@ int takeover_fd(const struct takeover *takeover)
     return takeover->peer >= 0 ? takeover->peer : takeover->listener;
 }
 
-static void welcome(struct takeover *takeover)
+static void accept_successor(struct takeover *takeover)
 {
     takeover->has_offered = false;
     takeover->peer =
@@ -390,6 +390,6 @@ bool takeover_step(struct takeover *takeover, const struct takeover_offer *offer
 {
     if (takeover->peer >= 0)
         return listen_to(takeover, offer);
-    welcome(takeover);
+    accept_successor(takeover);
     return false;
 }

@@ -111,7 +111,7 @@ static void connect_to_asked(struct cluster_watch *watch)
 
 /* A shard without a node in the answer keeps its old one, and another node is asked next: a node
  * that is taking a slot over may be the last to know who has it. */
-static void mend_answer(struct cluster_watch *watch)
+static void fill_missing_nodes(struct cluster_watch *watch)
 {
     if (sl_cluster_map_is_full(&watch->answer, watch->expected.shards))
         return;
@@ -119,11 +119,11 @@ static void mend_answer(struct cluster_watch *watch)
     watch->asks = ASKS;
 }
 
-static void believe(struct cluster_watch *watch)
+static void accept_map(struct cluster_watch *watch)
 {
     bool is_new;
 
-    mend_answer(watch);
+    fill_missing_nodes(watch);
     is_new = !watch->has_map || sl_cluster_map_difference(&watch->map, &watch->answer) != 0;
     watch->failed = 0;
     watch->map = watch->answer;
@@ -150,7 +150,7 @@ static void ask_database(struct cluster_watch *watch)
     char key[SL_KEY_SIZE];
 
     if (watch->expected.shards == 0) {
-        believe(watch);
+        accept_map(watch);
         return;
     }
     if (shard == SL_SHARDS_MAX) {
@@ -186,7 +186,7 @@ static void take_database(struct cluster_watch *watch, const redisReply *reply)
     if (reply->type == REDIS_REPLY_STRING && strcmp(reply->str, watch->expected.database_id) != 0)
         fail(watch, "it holds another database");
     else
-        believe(watch); /* also if the shard has moved or is empty, which others will find out */
+        accept_map(watch); /* also if the shard has moved or is empty, which others will find out */
 }
 
 static void on_reply(void *context, const redisReply *reply)

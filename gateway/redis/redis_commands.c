@@ -109,7 +109,7 @@ uint32_t redis_commands_nodes(const struct redis_commands *commands, uint64_t sh
 }
 
 /* A lower value means that an answer can be expected sooner. */
-static uint64_t doubtfulness(const struct redis_lane *lane)
+static uint64_t expected_delay(const struct redis_lane *lane)
 {
     if (!redis_session_is_ready(lane->session))
         return list_is_empty(&lane->waiting) ? UINT64_MAX - 1 : UINT64_MAX;
@@ -123,7 +123,7 @@ uint32_t redis_commands_reached(const struct redis_commands *commands)
     for (size_t i = 0; i < commands->lane_count; i++) {
         const struct redis_lane *lane = commands->lanes[i];
 
-        if (lane->shards && (!best || doubtfulness(lane) < doubtfulness(best)))
+        if (lane->shards && (!best || expected_delay(lane) < expected_delay(best)))
             best = lane;
     }
     return best ? (uint32_t)__builtin_ctzll(best->shards) : 0;

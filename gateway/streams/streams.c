@@ -368,10 +368,11 @@ static int read_first(const struct streams *streams, const struct dialect_route 
     return r;
 }
 
-static int begin_talk(struct streams *streams, struct http_connection *connection,
-                      const struct dialect *dialect, const struct dialect_route *route,
-                      const struct dialect_request *asking, const struct http_head *head,
-                      struct http_refusal *refusal, enum token_fault *ret_fault)
+static int begin_dialect_websocket(struct streams *streams, struct http_connection *connection,
+                                   const struct dialect *dialect, const struct dialect_route *route,
+                                   const struct dialect_request *asking,
+                                   const struct http_head *head, struct http_refusal *refusal,
+                                   enum token_fault *ret_fault)
 {
     struct dialect_stream asked = {0};
     struct stream_opening opening;
@@ -435,7 +436,8 @@ int streams_begin_dialect(struct streams *streams, struct http_connection *conne
 
     *ret_fault = TOKEN_OK;
     if (head->request.is_upgrade)
-        r = begin_talk(streams, connection, dialect, route, &asking, head, refusal, ret_fault);
+        r = begin_dialect_websocket(streams, connection, dialect, route, &asking, head, refusal,
+                                    ret_fault);
     else
         r = begin_reading(streams, connection, dialect, route, &asking, head, refused, refusal,
                           ret_fault);

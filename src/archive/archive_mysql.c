@@ -283,7 +283,8 @@ static int make_call(struct archive *archive, call_fn call, void *arguments, str
 
 /* Makes a call and repeats it as described at the top of this file. A server that did not answer in
  * time is not asked again, because the caller has waited long enough. */
-static int insist(struct archive *archive, call_fn call, void *arguments, struct failure *reterr)
+static int call_with_retries(struct archive *archive, call_fn call, void *arguments,
+                             struct failure *reterr)
 {
     const uint64_t late_ms = clock_monotonic_ms() + archive->address.timeout_s * 1000 / 2;
     bool may_be_stale = archive->link.mysql != NULL;
@@ -317,7 +318,7 @@ static int verify(struct archive *archive, void *arguments, struct failure *rete
 
 static int mysql_verify(struct sl_archive *base, struct failure *reterr)
 {
-    return insist((struct archive *)base, verify, NULL, reterr);
+    return call_with_retries((struct archive *)base, verify, NULL, reterr);
 }
 
 /* ---- writing ---- */
@@ -396,7 +397,7 @@ static int mysql_store(struct sl_archive *base, const struct sl_archive_post *po
 {
     struct writing writing = {" ON DUPLICATE KEY UPDATE id = id", posts, NULL, count};
 
-    return insist((struct archive *)base, write_rows, &writing, reterr);
+    return call_with_retries((struct archive *)base, write_rows, &writing, reterr);
 }
 
 static int mysql_erase(struct sl_archive *base, const uint64_t *posts, size_t count,
@@ -404,7 +405,7 @@ static int mysql_erase(struct sl_archive *base, const uint64_t *posts, size_t co
 {
     struct writing writing = {" ON DUPLICATE KEY UPDATE user = 0, json = NULL", NULL, posts, count};
 
-    return insist((struct archive *)base, write_rows, &writing, reterr);
+    return call_with_retries((struct archive *)base, write_rows, &writing, reterr);
 }
 
 /* ---- reading ---- */
@@ -460,7 +461,7 @@ static int mysql_list(struct sl_archive *base, uint64_t user, uint64_t before, s
 {
     struct reading reading = {.user = user, .before = before, .limit = limit, .page = page};
 
-    return insist((struct archive *)base, list_posts, &reading, reterr);
+    return call_with_retries((struct archive *)base, list_posts, &reading, reterr);
 }
 
 static int by_id(const void *a, const void *b)
@@ -518,7 +519,7 @@ static int mysql_find(struct sl_archive *base, const uint64_t *posts, size_t cou
 {
     struct reading reading = {.posts = posts, .count = count, .page = page};
 
-    return insist((struct archive *)base, find_posts, &reading, reterr);
+    return call_with_retries((struct archive *)base, find_posts, &reading, reterr);
 }
 
 /* ---- opening and closing ---- */

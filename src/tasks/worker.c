@@ -70,7 +70,7 @@ static void conclude_done(struct sl_worker_thread *thread, const struct sl_task 
     struct failure failure;
     int r;
 
-    r = sl_worker_thread_insist(
+    r = sl_worker_thread_call_with_retries(
         thread, sl_task_done_call(&thread->call, &thread->worker->meta, task, &failure), &reply,
         &failure);
     if (r == 0)
@@ -94,7 +94,7 @@ static void conclude_failed(struct sl_worker_thread *thread, const struct sl_tas
     r = (thread->is_put_off ? sl_task_put_off_call : sl_task_fail_call)(
         &thread->call, &worker->meta, task, thread->consumer, worker->options.lease_ms, why->text,
         &failure);
-    r = sl_worker_thread_insist(thread, r, &reply, &failure);
+    r = sl_worker_thread_call_with_retries(thread, r, &reply, &failure);
     if (r == 0)
         r = sl_task_fail_reply(reply, &is_dead, &failure);
     freeReplyObject(reply);

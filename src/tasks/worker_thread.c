@@ -118,8 +118,8 @@ bool sl_worker_thread_wait(struct sl_worker_thread *thread, const struct failure
     return !sl_worker_thread_is_stopping(thread);
 }
 
-int sl_worker_thread_insist(struct sl_worker_thread *thread, int built, redisReply **ret_reply,
-                            struct failure *reterr)
+int sl_worker_thread_call_with_retries(struct sl_worker_thread *thread, int built,
+                                       redisReply **ret_reply, struct failure *reterr)
 {
     int r = built;
 

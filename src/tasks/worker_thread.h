@@ -78,5 +78,5 @@ bool sl_worker_thread_wait(struct sl_worker_thread *thread, const struct failure
 
 /* Sends thread->call as often as necessary. 0 and the reply; a negative errno: `built` is one, or
  * the worker is stopping while Redis is away. */
-int sl_worker_thread_insist(struct sl_worker_thread *thread, int built,
-                            struct redisReply **ret_reply, struct failure *reterr);
+int sl_worker_thread_call_with_retries(struct sl_worker_thread *thread, int built,
+                                       struct redisReply **ret_reply, struct failure *reterr);
