@@ -185,11 +185,12 @@ static void close_not_before(struct deliver *deliver, uint64_t id)
         deliver->next_close = id;
 }
 
-/* As far as work and time permit. */
+/* As far as work and time permit; not if its clients are about to count again, perhaps by other
+ * rules. */
 static void close_some(struct lane *lane, size_t *work, uint64_t until_us)
 {
     while (*work > 0) {
-        bool is_closed = !close_next(lane, work);
+        bool is_closed = list_contains(&lane->miscounted) || !close_next(lane, work);
 
         send_told(lane);
         if (is_closed) {

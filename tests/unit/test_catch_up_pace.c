@@ -463,6 +463,45 @@ static void test_what_comes_late_is_counted_in_each_bucket(void **state)
     }
 }
 
+/* A bucket is counted by the rules of one moment. */
+static void test_rules_may_change_while_a_bucket_is_closed(void **state)
+{
+    struct rule_set *rules;
+    const char *text;
+
+    (void)state;
+    begin_again(1 << 20, 200, LAG_MS); /* a message is sent at once */
+    begin_window();
+    post("x");
+    a.client.question = (struct count_question){.bucket_ms = WINDOW_MS, .by = COUNT_BY_RULE};
+    assert_int_equal(deliver_subscribe_rules(deliver, &a.client, -1, &rules), 0);
+    assert_int_equal(deliver_resume(deliver, &a.client, CURSOR(id_at(0))), 0);
+    put(rules, "milk");
+    deliver_rules_ready(&a.client);
+    settle();
+    end_window();
+    publish_and_pass(0, "ada", "milk");
+    settle();
+    assert_true(is_live(&a));
+    begin_window();
+    deliver->close_work = 0; /* other clients have used up this turn's */
+    publish_and_pass(0, "ada", "milk");
+    publish_and_pass(0, "ada", "milk");
+    publish_and_pass(0, "ada", "tea");
+    publish_and_pass(0, "ada", "tea");
+    deliver->close_work = 65; /* for closing the bucket, and counting the first post */
+    deliver_turn_end(deliver);
+    put(rules, "tea");
+    received(&a);
+    begin_window();
+    deliver_set_watermark(deliver, last_id - 1);
+    uv_run(&loop, UV_RUN_NOWAIT); /* the turn goes on */
+    settle();
+    text = received(&a);
+    assert_non_null(strstr(text, "\"posts\":2,"));
+    assert_null(strstr(text, "\"posts\":1,"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -477,6 +516,7 @@ int main(void)
         CATCH_UP_TEST(test_whom_the_user_follows_while_the_lane_holds_something_is_counted_once),
         CATCH_UP_TEST(test_who_resumes_within_a_window_is_sent_nothing_twice),
         CATCH_UP_TEST(test_what_comes_late_is_counted_in_each_bucket),
+        CATCH_UP_TEST(test_rules_may_change_while_a_bucket_is_closed),
         CATCH_UP_TEST(test_the_first_of_a_home_stream_are_those_of_whom_the_user_follows_now),
     };
 
