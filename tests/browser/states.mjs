@@ -273,20 +273,19 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token,
 
     async 'that the posts are behind is said until they are not'() {
       const visit = await Visit.open('/');
-      await visit.page.addInitScript(() => { delete globalThis.SharedWorker; }); // the test cannot speak to a worker
-      let socket, posts;
-      await visit.page.routeWebSocket(/\/v1\/stream$/, (route) => {
-        socket = route;
-        const server = route.connectToServer();
-        route.onMessage((text) => {
-          const { op, id, path: asked } = JSON.parse(text);
-          if (op === 'open' && asked.includes('max_rate=')) posts = id;
-          server.send(text);
-        });
+      await visit.page.addInitScript(() => {
+        delete globalThis.SharedWorker; // so that the connection is one of the page
+        globalThis.WebSocket = class extends WebSocket {
+          send(text) {
+            const { op, id, path: asked } = JSON.parse(text);
+            if (op === 'open' && asked.includes('max_rate=')) globalThis.warn = (warning) => this.onmessage({ data: JSON.stringify({ ...warning, stream: id }) });
+            super.send(text);
+          }
+        };
       });
       await visit.page.goto(`${servers.url}/?#a=malleefowl&range=5m&token=${token()}`);
       await visit.tells('0 posts in 5 min');
-      socket.send(JSON.stringify({ type: 'warning', code: 'behind', events: 4100, ms: 25_000, stream: posts }));
+      await visit.page.evaluate(() => globalThis.warn({ type: 'warning', code: 'behind', events: 4100, ms: 25_000 }));
       await visit.shows('#state-text', 'Behind by 25 s');
       await visit.shows('#notice-text', 'The posts are 25 s behind (4,100 events): this connection is too slow for them.');
       assert.equal(await visit.page.locator('#state').getAttribute('data-state'), 'behind');

@@ -25,6 +25,7 @@ import { boxTerm, boxesOf, countsPath, leaveOut, narrow, postsPath, requestOf, t
 import { Ranks } from './ranks.js';
 import { Rising } from './rising.js';
 import { PageStreams } from './streams.js';
+import { describeState, isEnded, reasonOf } from './state.js';
 import { startTheme } from './theme.js';
 import { Timeline } from './timeline.js';
 import { fillTable } from './timetable.js';
@@ -32,7 +33,6 @@ import { getToken, isExpired, permittedStreams, takeTokenFromAddress } from './t
 import { LETTERS, View } from './view.js';
 import { why } from './why.js';
 
-const TRIP_EVERY_MS = 10_000;
 const WARNED_MS = 60_000; // the server repeats a warning within this time
 const SOON_EXPIRED_MS = 60_000;
 const HISTORY = 50;   // posts that are loaded when the page opens
@@ -555,21 +555,6 @@ function showState(state) {
   renderState();
 }
 
-const trip = { ms: undefined, asked: -Infinity }; // to the server and back
-
-// No event says how long it took to come: this computer's clock may differ from the server's.
-async function measureTrip(isBusy) {
-  if (streams.state.name !== 'live') Object.assign(trip, { ms: undefined, asked: -Infinity });
-  else if (!isBusy && performance.now() - trip.asked > TRIP_EVERY_MS) {
-    trip.asked = performance.now();
-    trip.ms = await streams.roundTrip();
-  }
-}
-
-const reasonOf = ({ error }) => sentence(error?.reason ?? 'The server does not answer');
-// The connection was ended for a reason that is not the token.
-const isEnded = ({ name, error }) => name === 'ended' && ['replaced', 'ended', 'bad_message'].includes(error.code);
-
 function showEnd(error) {
   if (isEnded(streams.state)) return announce(reasonOf(streams.state));
   const isExpiredNow = error.code === 'token_expired' || isExpired(getToken());
@@ -581,44 +566,25 @@ function showEnd(error) {
   return announce(what);
 }
 
-// If it is far in the future, shows the time of day.
-function nextTry() {
-  const ms = waitsUntil - Date.now();
-  return ms > FAR_MS ? `Next try at ${clockTime(waitsUntil)}` : `Next try in ${Math.max(1, Math.ceil(ms / 1000))} s`;
-}
-
 function renderState() {
-  const { name } = streams.state;
+  const { state } = streams;
   const channel = focused();
-  const isSilent = name === 'live' && isOldOf(channel);
-  const away = channel?.buckets.end ? Math.max(0, Math.round((clock.now() - channel.buckets.end) / 1000)) : null;
-  if (open.get('posts')?.behind?.until < performance.now()) open.get('posts').behind = null;
-  const behind = name === 'live' ? open.get('posts')?.behind : null;
-  const expires = name === 'live' && isExpired(getToken(), SOON_EXPIRED_MS);
-  const isReading = name === 'live' && channel && !channel.isCaughtUp && !view.brush?.isPast;
-  measureTrip(isReading);
-  const text = {
-    idle: 'Not connected',
-    connecting: 'Connecting',
-    live: isSilent ? `No counts for ${away} s` : behind ? `Behind by ${formatSeconds(behind.ms / 1000)}` : expires ? 'Token expires soon'
-      : isReading ? 'Loading the past' : trip.ms === undefined ? 'Live' : `Live · ${Math.max(1, Math.round(trip.ms))} ms`,
-    waiting: nextTry(),
-    ended: isEnded(streams.state) ? 'Disconnected' : 'Refused',
-  }[name];
-  $('#state').dataset.state = isPaused ? 'paused' : isSilent ? 'waiting' : behind || expires ? 'behind' : name;
-  put($('#state-text'), isPaused ? 'Paused' : text);
+  const posts = open.get('posts');
+  if (posts?.behind?.until < performance.now()) posts.behind = null;
+  const isReading = Boolean(channel) && !channel.isCaughtUp && !view.brush?.isPast;
+  if (!isReading) streams.measure();
+  const { name, words, notice } = describeState({ state, until: waitsUntil, isReading, tripMs: streams.tripMs,
+    away: channel?.buckets.end ? Math.max(0, Math.round((clock.now() - channel.buckets.end) / 1000)) : null,
+    isSilent: isOldOf(channel), behind: posts?.behind, isExpiring: isExpired(getToken(), SOON_EXPIRED_MS) });
+  $('#state').dataset.state = isPaused ? 'paused' : name;
+  put($('#state-text'), isPaused ? 'Paused' : words);
   // The notice remains during an attempt, because text that disappears and returns cannot be read or clicked.
-  if (name !== 'connecting') $('#notice').hidden = name !== 'waiting' && !isSilent && !behind && !isEnded(streams.state);
-  $('#try-now').hidden = name === 'live';
-  put($('#try-now'), name === 'ended' ? 'Reconnect' : 'Try now');
-  const isAnswered = Boolean(streams.state.error?.code); // the server has given a reason
-  if (isEnded(streams.state)) put($('#notice-text'), `${reasonOf(streams.state)} Nothing new is shown until you reconnect.`);
-  else if (name === 'waiting') put($('#notice-text'), `${reasonOf(streams.state)}${away === null || isAnswered ? '' : ` No answer for ${away} s.`} ${nextTry()}.`);
-  else if (isSilent) put($('#notice-text'), `Connected, but no counts have arrived for ${away} s.`);
-  else if (behind) put($('#notice-text'), `The posts are ${formatSeconds(behind.ms / 1000)} behind (${formatCount(behind.events)} events): this connection is too slow for them.`);
-  const warning = open.get('posts')?.warning;
-  $('#warning').hidden = !warning || !$('#estimate').hidden || !$('#error').hidden;
-  put($('#warning'), warning ?? '');
+  if (state.name !== 'connecting') $('#notice').hidden = !notice;
+  if (notice) put($('#notice-text'), notice);
+  $('#try-now').hidden = state.name === 'live';
+  put($('#try-now'), state.name === 'ended' ? 'Reconnect' : 'Try now');
+  $('#warning').hidden = !posts?.warning || !$('#estimate').hidden || !$('#error').hidden;
+  put($('#warning'), posts?.warning ?? '');
 }
 
 // The text in place of the feed if there are no posts.

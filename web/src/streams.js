@@ -4,6 +4,7 @@ import { SharedClient } from '../../clients/typescript/src/shared.ts';
 import { port } from './worker.js';
 
 const SILENCE_MS = 45_000;
+const TRIP_EVERY_MS = 10_000;
 
 const worker = port ? { port } : (await import('../../clients/typescript/src/worker.ts')).inPage(); // a connection of this tab alone
 
@@ -12,6 +13,8 @@ export class PageStreams {
   // ended; the error has the server's code and reason.
   constructor(onState) {
     this.onState = onState;
+    this.tripMs = undefined;
+    this.measured = -Infinity;
     this.use('');
   }
 
@@ -32,9 +35,16 @@ export class PageStreams {
     return this.client[pathname.split('/').at(-1)](Object.fromEntries(searchParams), { signal, past: true });
   }
 
-  // How many ms the server needs to answer; undefined: unknown.
-  roundTrip() {
-    return this.client.roundTrip();
+  // Measures how long the server needs to answer, in tripMs, if that was not done within 10 s. No message tells how long
+  // it took to come: this computer's clock may differ from the server's.
+  async measure() {
+    if (this.state.name !== 'live') {
+      this.tripMs = undefined; // unknown
+      this.measured = -Infinity;
+    } else if (performance.now() - this.measured > TRIP_EVERY_MS) {
+      this.measured = performance.now();
+      this.tripMs = await this.client.roundTrip();
+    }
   }
 
   // Connects at once, if it waits for the next attempt or has ended.

@@ -19,6 +19,7 @@ import { ceiling, holes, linePath } from '../src/plots.js';
 import { formatFactor, mergeTerms, ruleOf } from '../src/rising.js';
 import { Samples, sum } from '../src/samples.js';
 import { directionOf, splitText } from '../src/text.js';
+import { describeState } from '../src/state.js';
 import { niceTicks, spread } from '../src/timeline.js';
 import { View } from '../src/view.js';
 
@@ -299,6 +300,23 @@ test('the clock of the server is learnt from buckets that come as they end', () 
   assert.equal(clock.now(5_004_000), 1_004_000);
   clock.heard(9_000_000, 1000, 5_004_100);
   assert.equal(clock.now(5_004_100), 9_000_000);
+});
+
+test('the state of the connection is a few words, and a sentence if something is wrong', () => {
+  const say = (state, more) => describeState({ state, until: 0, away: null, ...more });
+  assert.deepEqual(say({ name: 'live' }, {}), { name: 'live', words: 'Live' });
+  assert.equal(say({ name: 'live' }, { tripMs: 0.2 }).words, 'Live · 1 ms');
+  assert.equal(say({ name: 'live' }, { tripMs: 3.4, isReading: true }).words, 'Loading the past');
+  assert.deepEqual(say({ name: 'live' }, { isExpiring: true, isReading: true }), { name: 'behind', words: 'Token expires soon' });
+  assert.deepEqual(say({ name: 'live' }, { behind: { events: 4100, ms: 25_000 }, isExpiring: true }),
+    { name: 'behind', words: 'Behind by 25 s', notice: 'The posts are 25 s behind (4,100 events): this connection is too slow for them.' });
+  assert.equal(say({ name: 'live' }, { isSilent: true, away: 7, behind: { events: 1, ms: 1 } }).words, 'No counts for 7 s');
+  const until = Date.now() + 3500;
+  assert.deepEqual(say({ name: 'waiting' }, { until, away: 12 }),
+    { name: 'waiting', words: 'Next try in 4 s', notice: 'The server does not answer. No answer for 12 s. Next try in 4 s.' });
+  assert.equal(say({ name: 'waiting', error: { code: 'quota', reason: 'enough for today' } }, { until, away: 12 }).notice, 'Enough for today. Next try in 4 s.');
+  assert.equal(say({ name: 'ended', error: { code: 'replaced', reason: 'replaced' } }, {}).words, 'Disconnected');
+  assert.deepEqual(say({ name: 'ended', error: { code: 'token_expired', reason: 'x' } }, {}), { name: 'ended', words: 'Refused' });
 });
 
 test('axes have round numbers', () => {
