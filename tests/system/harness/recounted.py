@@ -21,7 +21,7 @@ class CountingClient(Client):
 
     def __init__(self, *arguments):
         self.buckets = {}  # by id, the last ones received
-        self.again = 0  # repeated, but not as a revision
+        self.again = 0  # repeated, but not as a revision, nor because its cursor went back
         super().__init__(*arguments)
 
     def has(self, event_id):
@@ -35,7 +35,7 @@ class CountingClient(Client):
 
     def _keep(self, message):
         bucket = int(message["id"])
-        self.again += bucket in self.buckets and "revision" not in message and bucket > self.cursor
+        self.again += bucket in self.buckets and "revision" not in message and bucket <= self.cursor
         self.buckets[bucket] = message.json
         self._come_back_with(message["id"])
         if self.is_sse and message.sse_id != message["id"]:
