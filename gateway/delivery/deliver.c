@@ -624,8 +624,10 @@ void deliver_gap(struct deliver *deliver, const struct gap *gap)
         ring_lose(&deliver->ring, gap->shard, gap->to);
         evict_everybody(deliver);
     }
-    if (gap->reason == GAP_REWOUND)
+    if (gap->reason == GAP_REWOUND) {
         rewind_shard(deliver, gap);
+        home_rewind(deliver->home, gap->shard, gap->from);
+    }
     pass(deliver, gap->shard, 0);
     event_unref(event);
     home_reload(deliver->home, deliver->passed.id);

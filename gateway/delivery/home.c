@@ -387,6 +387,27 @@ void home_event(struct home *home, struct event *event)
     }
 }
 
+void home_rewind(struct home *home, uint32_t shard, uint64_t from)
+{
+    LIST_EACH(&home->loading, node)
+    {
+        struct home_feed *feed = LIST_OWNER(node, struct home_feed, loading);
+        size_t count = feed->waiting_count;
+
+        feed->waiting_count = 0;
+        for (size_t i = 0; i < count; i++) {
+            struct event *event = feed->waiting[i];
+
+            if (event->shard != shard || event->id <= from) {
+                feed->waiting[feed->waiting_count++] = event;
+                continue;
+            }
+            feed->waiting_bytes -= event->bytes;
+            event_unref(event);
+        }
+    }
+}
+
 /* Feeds that are being loaded are loaded again, too, because the answer may be older than the
  * loss. */
 void home_reload(struct home *home, uint64_t cursor)

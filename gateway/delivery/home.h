@@ -96,5 +96,8 @@ void home_load_failed(struct home *home, const char *user, uint64_t load);
  * matched with feeds. */
 void home_event(struct home *home, struct event *event);
 
+/* The log of the shard has lost what was logged after this id, and the watchers have been told:
+ * none of it that waits for a feed is sent afterwards. */
+void home_rewind(struct home *home, uint32_t shard, uint64_t from);
 /* Events after `cursor` have been lost: all feeds read their sets again. */
 void home_reload(struct home *home, uint64_t cursor);

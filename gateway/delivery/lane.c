@@ -230,14 +230,35 @@ static void leave_out(struct lane *lane, const struct event *event)
     left_out_add(&lane->left_out, event, &lane->deliver->head);
 }
 
+/* The cursor of a client that has everything before this event, which has waited for its home feed:
+ * others have passed since. */
+static struct sl_cursor before_waiting(const struct lane *lane, const struct event *event)
+{
+    const struct sl_cursor id = {.id = event->id};
+    struct position position;
+
+    if (!event->id)
+        return lane->outbox.complete_until;
+    if (lane->deliver->ring.shards == 1)
+        return id; /* an entry's cursor is less than its id */
+    position_set(&position, event->cursor ? event->cursor : &id);
+    position_lower_shard(&position, event->shard, event->previous);
+    return position_cursor(&position);
+}
+
 void lane_append(struct lane *lane, struct event *event, struct sl_slice tail)
 {
+    struct sl_cursor before = lane->deliver->head;
+
     if (client_is_beyond(lane->until, event->id))
         return;
-    if (lane_leaves_out(lane, event) && !lane->outbox.is_incomplete)
+    if (lane->outbox.is_incomplete)
+        before = before_waiting(lane, event);
+    else if (lane_leaves_out(lane, event)) {
         leave_out(lane, event);
-    else
-        lane_owe(lane, event, &lane->deliver->head, tail);
+        return;
+    }
+    lane_owe(lane, event, &before, tail);
 }
 
 void lane_add_catcher(struct lane *lane, struct list_node *node)

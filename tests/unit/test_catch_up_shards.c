@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gateway/intake/gap.h"
+#include "gateway/delivery/home.h"
 #include "tests/support/catch_up_scene.h"
 
 /* The end of the log of shard 2 is requested later than that of shard 1, which has an event in
@@ -630,6 +631,45 @@ static void test_who_wants_no_more_than_lies_before_a_late_event_gets_that(void 
     }
 }
 
+static uint64_t last_load;
+
+static void on_load(void *owner, const char *user, uint64_t load)
+{
+    (void)owner;
+    (void)user;
+    last_load = load;
+}
+
+/* It was logged before what has passed since, when a shard was behind. */
+static void test_what_waits_for_a_home_feed_is_not_taken_as_sent(void **state)
+{
+    struct sl_slice ada = SL_SLICE("ada");
+    struct home_sets sets = {.followed = {&ada, 1}};
+    struct sl_cursor cursor;
+    uint64_t first;
+
+    (void)state;
+    begin_again(1 << 20, 1 << 20, LAG_MS);
+    deliver_begin_shard(deliver, 0, 0);
+    deliver_begin_shard(deliver, 1, 0);
+    home_on_load(deliver_home(deliver), on_load, NULL);
+    publish_in(1, "ada", "late");
+    deliver_shard_behind(deliver, 1, 0);
+    post("before");
+    assert_int_equal(
+        deliver_subscribe_home(deliver, &a.client, SL_SLICE("bob"), 1u << SL_EVENT_POST, -1), 0);
+    first = post("x");
+    post("x");
+    a.room = 0;
+    home_loaded(deliver_home(deliver), "bob", last_load, &sets);
+    deliver_turn_end(deliver);
+    cursor = deliver_client_cursor(deliver, &a.client);
+    assert_int_equal(sl_cursor_of_shard(&cursor, 0), id_at(0));
+    make_room(&a, 40); /* a part of the first one */
+    cursor = deliver_client_cursor(deliver, &a.client);
+    assert_true(sl_cursor_of_shard(&cursor, 0) <= first);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -650,6 +690,7 @@ int main(void)
         CATCH_UP_TEST(test_who_is_cut_within_a_gap_goes_on_with_the_others),
         CATCH_UP_TEST(test_who_wants_no_more_than_lies_in_a_gap_gets_all_of_that),
         CATCH_UP_TEST(test_who_wants_no_more_than_lies_before_a_late_event_gets_that),
+        CATCH_UP_TEST(test_what_waits_for_a_home_feed_is_not_taken_as_sent),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -487,6 +487,21 @@ static void test_a_loss_while_the_sets_are_read_asks_for_them_anew(void **state)
     expect_seen(&a, "loaded loading loaded 10 ");
 }
 
+/* Its watchers were told of the gap before. */
+static void test_what_was_rewound_while_the_sets_are_read_is_not_sent(void **state)
+{
+    (void)state;
+    watch(&a, "ada");
+    for (uint64_t id = 3; id < 7; id++)
+        post(id, "bob");
+    home_rewind(home, 1, 1);
+    home_rewind(home, 0, 4);
+    home_reload(home, 4);
+    post(8, "bob");
+    loaded(1, "bob", NULL, NULL);
+    expect_seen(&a, "3 4 8 loaded ");
+}
+
 static void test_all_watchers_of_a_user_share_one_load(void **state)
 {
     (void)state;
@@ -818,6 +833,7 @@ int main(void)
         HOME_TEST(test_not_all_who_were_shown_once_are_remembered),
         HOME_TEST(test_after_a_loss_the_sets_are_read_again),
         HOME_TEST(test_a_loss_while_the_sets_are_read_asks_for_them_anew),
+        HOME_TEST(test_what_was_rewound_while_the_sets_are_read_is_not_sent),
         HOME_TEST(test_all_watchers_of_a_user_share_one_load),
         HOME_TEST(test_a_late_watcher_of_a_loaded_feed_begins_at_once),
         HOME_TEST(test_the_last_watcher_may_leave_while_the_set_is_read),
