@@ -320,7 +320,7 @@ static void test_a_gap_is_told_of_each_bucket_that_it_touches(void **state)
 
     (void)state;
     assert_closes(counter, "\"other\":0}");
-    counter_gap(counter, 0, at(2 * minute_ms) - 1, at(3 * minute_ms), GAP_RETENTION);
+    counter_gap(counter, 0, at(2 * minute_ms) - 1, at(4 * minute_ms) - 1, GAP_RETENTION);
     counter_gap(counter, 0, at(0), at(9 * minute_ms), GAP_LATE);
     assert_closes(counter, "\"other\":0}");
     assert_closes(counter, "\"gap\":true}");
