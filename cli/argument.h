@@ -21,8 +21,9 @@ enum { ARGUMENT_KEY_USER = 'u', ARGUMENT_KEY_BEFORE = 'b', ARGUMENT_KEY_LIMIT = 
 #define ARGUMENT_OPTION_BEFORE                                                                     \
     {                                                                                              \
         "before", ARGUMENT_KEY_BEFORE, "N",                                                        \
-            "Only those after this one: the \"position\" of a user, the \"id\" of a post.", NULL,  \
-            CLI_ONCE                                                                               \
+            "The next page: what comes after this one in the list; the \"position\" of a user, "   \
+            "or the \"id\" of a post.",                                                            \
+            NULL, CLI_ONCE                                                                         \
     }
 
 /* Digits are an id, and anything else is a login, with or without @, because ids of this database

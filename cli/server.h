@@ -17,8 +17,8 @@
 #define SERVER_OPTION_TOKEN(key, more)                                                             \
     {                                                                                              \
         "token", key, "TOKEN",                                                                     \
-            "The default is SLUICE_TOKEN in the environment, which other users of the machine "    \
-            "cannot see." more,                                                                    \
+            "A token as 'sluice token' makes them. The default is SLUICE_TOKEN in the "            \
+            "environment, which other users of the machine cannot see." more,                      \
             NULL, CLI_ONCE                                                                         \
     }
 #define SERVER_OPTION_CACERT(key)                                                                  \

@@ -173,8 +173,15 @@ def test_manual_has_every_command_and_option(cli, listed):
         usage = cli.run(*name.split(), "--help").split("\n\n")[0]
         for option in (word.strip("[].") for word in usage.split() if "--" in word):
             assert option.replace("-", "\\-", 2) in synopsis, (name, option)
-    assert "Ev SLUICE_URL" in page and ".Sh EXIT STATUS" in page
+    assert ".Sh EXIT STATUS" in page
     assert not re.search(r"^@\w+@$", page, re.MULTILINE)  # placeholders of the template
+
+
+def test_manual_lists_the_commands_of_a_server(cli, listed):
+    """Those with --cacert have the URL and the token from the environment."""
+    entry = built("sluice.1").read_text().split(".It Ev SLUICE_URL\n")[1].split("\n.It ")[0]
+    assert set(re.findall(r"^\.Cm (\w+)", entry, re.M)) == {
+        name for name in listed if "[--cacert FILE]" in cli.run(*name.split(), "--help")}
 
 
 @pytest.mark.skipif(not shutil.which("groff"), reason="groff formats it")
