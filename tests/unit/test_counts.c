@@ -314,6 +314,34 @@ static void test_a_rewind_is_counted_again_as_far_as_it_was_counted(void **state
     counter_free(counter);
 }
 
+/* A client that has counted by itself comes to a lane that counts already. */
+static void test_what_a_client_must_count_again_its_lane_counts_again(void **state)
+{
+    struct counter *lane = counter_from(&by_lang, at(2 * minute_ms)), *counter, *again;
+
+    (void)state;
+    assert_closes(lane, "\"posts\":0,");
+    counter = counter_from(&by_lang, at(0));
+    for (int i = 0; i < 3; i++)
+        assert_closes(counter, "\"posts\":0,");
+    add(counter, at(5), "1", "en");
+    again = again_of(counter);
+    add(again, at(5), "1", "en");
+    assert_closes(again, "\"revision\":1}");
+    assert_closes(again, NULL);
+    assert_closes(again, NULL);
+    add(again, at(minute_ms + 5), "1", "en");
+    counter_join(lane, again);
+    counter_free(counter);
+    counter_free(again);
+    assert_int_equal(counter_retell_from(lane), at(minute_ms));
+    again = again_of(lane);
+    add(again, at(minute_ms + 5), "1", "en");
+    assert_closes(again, "\"revision\":2}");
+    counter_free(again);
+    counter_free(lane);
+}
+
 static void test_a_gap_is_told_of_each_bucket_that_it_touches(void **state)
 {
     struct counter *counter = counter_from(&by_lang, at(0)), *again;
@@ -409,6 +437,7 @@ int main(void)
         cmocka_unit_test(test_what_is_new_to_who_counts_again_is_told),
         cmocka_unit_test(test_a_late_event_is_counted_again_if_there_are_too_many_groups),
         cmocka_unit_test(test_a_rewind_is_counted_again_as_far_as_it_was_counted),
+        cmocka_unit_test(test_what_a_client_must_count_again_its_lane_counts_again),
         cmocka_unit_test(test_a_gap_is_told_of_each_bucket_that_it_touches),
         cmocka_unit_test(test_a_cell_is_named_by_its_corner),
         cmocka_unit_test(test_without_memory_nothing_is_wrong),

@@ -51,7 +51,8 @@ struct client_model {
     struct wish wish;
     struct rule_set *rules;
     uint64_t start;          /* it wants what is after this id */
-    struct sl_cursor begun;  /* it may be sent what is after this cursor */
+    struct sl_cursor begun;  /* it may be sent what is after this cursor, and on a home stream, what
+                                waited for the relations when it came */
     struct sl_cursor cursor; /* to resume from */
     struct heard heard[HEARD_MAX];
     size_t count;
@@ -165,7 +166,8 @@ static void take_skipped(struct client_model *client, const char *json)
             const struct fact *fact = &redis->facts[i];
 
             if (client->has_had[shard][i] || !wants_ever(client, fact, now) ||
-                fact->id <= sl_cursor_of_shard(&client->begun, shard) ||
+                (client->wish.kind != WISH_HOME &&
+                 fact->id <= sl_cursor_of_shard(&client->begun, shard)) ||
                 is_in_part(client, fact->id))
                 continue;
             client->has_had[shard][i] = client->is_left_out[shard][i] = true;
@@ -438,7 +440,9 @@ static void check_lost(const struct client_model *client, size_t at)
 /* Something newer was sent; it was not before a late event. */
 static uint64_t passed_by(const struct client_model *client, const struct fact *fact)
 {
-    for (size_t i = 0; i < client->count && !fact->is_late; i++) {
+    if (fact->is_late || !fact->passed_at)
+        return now;
+    for (size_t i = 0; i < client->count; i++) {
         const struct heard *heard = &client->heard[i];
 
         if (heard->id > fact->id && !heard->is_late && heard->at >= judged_from(fact))
