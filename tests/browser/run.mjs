@@ -315,7 +315,7 @@ const tests = {
     await until(async () => /^\+\d+ not shown$/.test(await visit.text('#skipped')), 'it is said');
     const seconds = (Date.now() - first) / 1000 + 1;
     assert.ok(await visit.row('a thylacine').count() <= 2 * seconds, 'two of a second');
-    assert.ok(await visit.page.locator('.row').count() <= 120);
+    assert.ok(await visit.page.locator('.row').count() <= 60);
     assert.deepEqual(await visit.page.evaluate(() => announced), []); // screen readers do not announce it
     await visit.close();
   },

@@ -1,6 +1,7 @@
 // chips.js - the questions as chips, each with its colour, rate, sparkline and change.
 
-import { $, make } from './dom.js';
+import { $, make, put } from './dom.js';
+import { formatNumber, formatPercent } from './format.js';
 import { titleOf } from './question.js';
 import { LETTERS } from './view.js';
 
@@ -10,15 +11,15 @@ const SVG = 'http://www.w3.org/2000/svg';
 export function formatRate(perSecond) {
   if (perSecond === null) return '–';
   if (perSecond === 0) return '0/s';
-  if (perSecond >= 1) return `${Math.round(perSecond).toLocaleString()}/s`;
+  if (perSecond >= 1) return `${formatNumber(Math.round(perSecond))}/s`;
   if (perSecond * 60 >= 1) return `${Math.round(perSecond * 60)}/min`;
   return `${Math.max(1, Math.round(perSecond * 3600))}/h`;
 }
 
 export function formatChange(change) {
   if (change === null || !Number.isFinite(change)) return '';
-  if (change >= 4) return `× ${(change + 1).toLocaleString(undefined, { maximumSignificantDigits: 2 })}`;
-  return `${change < 0 ? '−' : '+'}${Math.abs(change).toLocaleString(undefined, { style: 'percent', maximumFractionDigits: 0 })}`;
+  if (change >= 4) return `× ${formatNumber(change + 1, { maximumSignificantDigits: 2 })}`;
+  return `${change < 0 ? '−' : '+'}${formatPercent(Math.abs(change), 0)}`;
 }
 
 // The rates of POINTS parts of [from, to) as points of a line in a box of 48 by 16; '' if all are unknown.
@@ -73,9 +74,9 @@ export class Chips {
   }
 
   fill({ item, line }, { perSecond, change, points, isOld }, isFocus) {
-    $('.rate', item).textContent = formatRate(perSecond);
-    $('.change', item).textContent = formatChange(change);
-    line.setAttribute('points', points);
+    put($('.rate', item), formatRate(perSecond));
+    put($('.change', item), formatChange(change));
+    if (line.getAttribute('points') !== points) line.setAttribute('points', points);
     item.classList.toggle('is-old', isOld);
     $('.name', item).setAttribute('aria-pressed', String(isFocus));
   }

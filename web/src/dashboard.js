@@ -8,12 +8,12 @@ import { Asking } from './asking.js';
 import { Buckets, GROUP_BUCKETS, RANGES } from './buckets.js';
 import { Chips, formatRate, sparkline } from './chips.js';
 import { ServerClock } from './clock.js';
-import { $, $$, announce, copyText, make } from './dom.js';
+import { $, $$, announce, copyText, make, put } from './dom.js';
 import { openDrawer } from './drawer.js';
 import { estimate, obstacles } from './estimate.js';
 import { sentence } from './fault.js';
 import { Feed, postRow } from './feed.js';
-import { formatCount, formatSeconds } from './format.js';
+import { formatCount, formatPercent, formatSeconds } from './format.js';
 import { formerQuestion } from './former.js';
 import { Gaps, describeGap, describeHole } from './gaps.js';
 import { clockTime, timeOfId } from './ids.js';
@@ -38,8 +38,11 @@ const SOON_EXPIRED_MS = 60_000;
 const HISTORY = 50;   // posts that are loaded when the page opens
 const THEN = 60;      // posts that are loaded for a selected time
 const OLD_MS = 3000;  // after this delay, a bucket is missing
-const RENDER_MS = 500;
+const FRAME_MS = 900;   // at least this long between two renderings
+const TOGETHER_MS = 300; // what arrives within this time is rendered together
+const QUIET_MS = 700;   // after this time without a message, ages on the page are updated
 const SOON_MS = 40;     // delay when the user waits for something new
+const TITLE_MS = 10_000; // browsers redraw much for a new title
 const IMPATIENT_MS = 1500;
 const FAR_MS = 120_000;
 const MINUTE_MS = 60_000;
@@ -57,7 +60,6 @@ let isGrowing = true;   // until the user chooses a range
 const gaps = new Gaps();
 const missing = new Map(); // language -> package with a font for it
 
-const put = (element, text) => { if (element.textContent !== text) element.textContent = text; };
 const isIdle = () => isPaused || document.hidden;
 
 /* --- requests --- */
@@ -124,7 +126,7 @@ function reconcile() {
     if (role === 'rising') rising.clear();
     if (role === 'posts') {
       feed.clear();
-      put($('#skipped'), '');
+      skipped = '';
     }
     read(role, channel);
   }
@@ -149,13 +151,13 @@ function bucketMsOf(path) {
 function take(role, channel, message) {
   if (GROUPS.includes(role)) hasNewGroups = true;
   if (message.type === 'counts') takeCounts(channel, message);
-  else if (message.type === 'trends') hint.suggest(rising.take(message));
+  else if (message.type === 'trends') rising.take(message);
   else if (message.type === 'gap') takeGap(role, message);
   else if (message.type === 'warning') takeWarning(channel, message);
   else if (channel.behind) measureBehind(channel, message);
-  if (message.type === 'post' || message.type === 'delete') return feed.add(message); // the feed renders itself
-  if (message.type === 'skipped') return put($('#skipped'), `+${formatCount(message.events)} not shown`);
-  return wake();
+  if (message.type === 'post' || message.type === 'delete') feed.add(message);
+  else if (message.type === 'skipped') skipped = `+${formatCount(message.events)} not shown`;
+  wake();
 }
 
 // The server does not say when the stream has caught up, so that is seen from the ids of what comes.
@@ -357,7 +359,7 @@ const access = new Access({
 });
 const chips = new Chips({ onFocus: (slot) => (slot === view.focus ? asking.focus() : focusOn(slot)), onRemove: (slot) => { view.remove(slot); changed(); } });
 const feed = new Feed({
-  onEmpty: (isEmpty) => { $('#feed').hidden = isEmpty; wake(); },
+  onChange: wake,
   onOpen: explain,
   onFont: ({ language, package: font }) => {
     missing.set(language, font);
@@ -381,14 +383,20 @@ const countries = new Ranks($('#countries'), { nameOf: countryName, unknown: 'no
 /* --- rendering --- */
 
 let timer = null;
+let quiet = null; // timer
 let rendered = 0; // time of the last rendering
+let titled = 0; // time of the last change of the title
 let waitsSoonUntil = 0;
 let hasNewGroups = true; // since the last rendering
+let skipped = ''; // how many posts of the last second are not shown
 let pointed = null; // time in ms under the pointer
 
-// Renders soon after an action of the user, otherwise at intervals.
+// Renders soon after an action of the user, otherwise about once a second: the messages of a second arrive together,
+// and become one frame.
 function wake() {
-  timer ??= setTimeout(() => { timer = null; rendered = performance.now(); render(); }, performance.now() < waitsSoonUntil ? SOON_MS : RENDER_MS);
+  const now = performance.now();
+  const delay = now < waitsSoonUntil ? SOON_MS : Math.max(TOGETHER_MS, rendered + FRAME_MS - now);
+  timer ??= setTimeout(() => { timer = null; rendered = performance.now(); render(); }, delay);
 }
 
 const focused = () => open.get(LETTERS[view.focus]);
@@ -417,14 +425,25 @@ function render() {
   const time = shownTime();
   for (const { buckets } of open.values()) if (!view.brush) buckets?.forgetBefore(time.from - 2 * buckets.bucketMs);
   const channel = focused();
-  renderChart(channel, time);
+  renderChart(channel, time); // first, because the canvas needs the style, and the feed the layout, of an unchanged page
+  renderPosts();
   renderChips(time);
   renderNumbers(channel, time);
   if (hasNewGroups) renderGroups(view.brush ?? time);
   hasNewGroups = false;
+  const terms = rising.show();
+  if (terms) hint.suggest(terms);
   renderState();
   renderNothing(channel, time);
   grow(channel, time);
+  clearTimeout(quiet);
+  quiet = setTimeout(wake, QUIET_MS);
+}
+
+function renderPosts() {
+  feed.show();
+  $('#feed').hidden = feed.isEmpty;
+  put($('#skipped'), skipped);
 }
 
 function renderChart(channel, time) {
@@ -490,9 +509,17 @@ function renderNumbers(channel, time) {
     put($(`#${name}-part button`), part ?? '');
   }
   put($('#sums'), sums);
-  document.title = perSecond === null || isOld ? 'Sluice, live' : `${formatRate(perSecond)} · ${titleOf(question ?? '')} · Sluice`;
+  renderTitle(perSecond === null || isOld ? '' : formatRate(perSecond), titleOf(question ?? ''));
   $('#brushed').hidden = !view.brush;
   if (view.brush) put($('#brushed-text'), `${clockTime(view.brush.from)} to ${clockTime(view.brush.to)}`);
+}
+
+// A title in which only the rate has changed is not updated often.
+function renderTitle(rate, question) {
+  const name = rate ? ` · ${question} · Sluice` : 'Sluice, live';
+  if (document.title.endsWith(name) && performance.now() - titled < TITLE_MS) return;
+  titled = performance.now();
+  document.title = rate + name;
 }
 
 // The numbers about the period: { last, share, sums }, of which the first two are buttons; those that are missing are unknown.
@@ -510,7 +537,7 @@ function aboutParts(channel, { from, to }, isOld) {
   const all = open.get('all') ?? open.get(LETTERS[view.questions.indexOf('')]);
   if (all && all !== channel) {
     const of = all.buckets.sum(from, Math.min(end, all.buckets.reach)).posts;
-    if (of > 0) share = `${(posts / of).toLocaleString(undefined, { style: 'percent', maximumFractionDigits: 1 })} of all`;
+    if (of > 0) share = `${formatPercent(posts / of, 1)} of all`;
   }
   const span = view.brush ? '' : ` in ${RANGES[view.range].words}`;
   parts.push(`${formatCount(posts)} ${posts === 1 ? 'post' : 'posts'}${span}${unknown > 0 && known > 0 && channel.isCaughtUp ? ' (incomplete)' : ''}`);
@@ -715,4 +742,3 @@ function changedQuietly() {
 
 begin();
 addEventListener('hashchange', begin); // when an address is pasted into this tab
-setInterval(() => { if (performance.now() - rendered > 900) wake(); }, 1000); // ages on the page change even if nothing arrives

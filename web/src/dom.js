@@ -15,6 +15,11 @@ export function make(what, attributes = {}, ...children) {
   return element;
 }
 
+// Changes a text only if it is another one, because even the same text is laid out and drawn again.
+export function put(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
 const SVG = 'http://www.w3.org/2000/svg';
 
 export function icon(path) {

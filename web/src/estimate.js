@@ -1,7 +1,7 @@
 // estimate.js - estimates what a question matches while it is typed.
 
 import { $, make } from './dom.js';
-import { formatBytes, formatCount } from './format.js';
+import { formatBytes, formatCount, formatPercent } from './format.js';
 import { formatRate } from './chips.js';
 import { sentence } from './fault.js';
 import { requestOf } from './question.js';
@@ -36,7 +36,7 @@ export async function estimate(question, signal) {
 
 // The estimate in words: '≈ 41/s · 4.1% of all · 2.6 kB/s', and the count of each part.
 export function describe({ per_second: rate, share, bytes_per_second: bytes, events, parts = [] }) {
-  const all = share.toLocaleString(undefined, { style: 'percent', maximumFractionDigits: 1 });
+  const all = formatPercent(share, 1);
   const line = events === 0 ? 'None in the last 10 min' : `≈ ${formatRate(rate)} · ${all} of all · ${formatBytes(bytes)}/s`;
   return { line, parts: parts.length > 1 ? parts.map(({ value, events: count }) => ({ text: `${value} ${formatCount(count)}`, isNone: count === 0 })) : [] };
 }

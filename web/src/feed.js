@@ -2,17 +2,15 @@
 //
 // While the user reads, nothing moves: new posts wait.
 
-import { $, ICON_REPLY, icon, make } from './dom.js';
+import { $, ICON_REPLY, icon, make, put } from './dom.js';
 import { missingFont } from './fonts.js';
 import { describeGap } from './gaps.js';
 import { countryName, languageName } from './names.js';
 import { directionOf, splitText } from './text.js';
 
-const BATCH_MS = 1000;
-const FIRST_MS = 40;
-export const KEPT = 120;
+export const KEPT = 60;
 const READ_ON_PX = 40; // a user who has scrolled down further than this is reading
-const AGE_MS = 5000; // how often the displayed ages are updated
+const AGE_MS = 5000; // how often the displayed ages are updated, and their unit below a minute
 
 const EMOJI = /(\p{Emoji_Presentation}[\p{Emoji}\u200d\ufe0f]*)/u;
 
@@ -40,8 +38,8 @@ function languageOf(tag) {
 const placeOf = ({ place }) => place?.name ?? (place?.country ? countryName(place.country) : null);
 
 function age(ms) {
-  if (ms < 1500) return 'now';
-  if (ms < 60_000) return `${Math.round(ms / 1000)} s`;
+  if (ms < AGE_MS) return 'now';
+  if (ms < 60_000) return `${Math.floor(ms / AGE_MS) * 5} s`;
   if (ms < 3_600_000) return `${Math.round(ms / 60_000)} min`;
   if (ms < 86_400_000) return `${Math.round(ms / 3_600_000)} h`;
   return `${Math.round(ms / 86_400_000)} d`;
@@ -55,21 +53,21 @@ export function postRow(event) {
   const place = placeOf(post);
   const parts = splitText(post.text);
   return make('article.row', { tabindex: '-1' },
-    make('header', {},
+    make('header', {}, make('span.by', {},
       make('bdi.who', {}, user.name || user.login || user.id),
-      user.login ? make('bdi.login', {}, `@${user.login}`) : null,
-      post.reply_to ? make('span.meta', {}, icon(ICON_REPLY), make('bdi', {}, post.reply_to.login ? `@${post.reply_to.login}` : 'a post')) : null,
-      place ? make('bdi.meta', {}, place) : null,
-      language ? make('span.meta', { title: languageName(language) }, language) : null,
+      user.login ? make('bdi', {}, `@${user.login}`) : null,
+      post.reply_to ? make('span', {}, icon(ICON_REPLY), make('bdi', {}, post.reply_to.login ? `@${post.reply_to.login}` : 'a post')) : null,
+      place ? make('bdi', {}, place) : null,
+      language ? make('span', { title: languageName(language) }, language) : null),
       Number.isNaN(at) ? null : make('time', { datetime: new Date(at).toISOString(), title: new Date(at).toLocaleString() })),
     make('p.text', { dir: directionOf(parts), lang: language }, ...textNodes(parts)));
 }
 
 export class Feed {
-  // onEmpty(isEmpty): the feed has become empty or is not empty any more; onFont(text): no font for a script;
+  // onChange(): show() is to be called soon; onFont(text): no font for a script;
   // onOpen(event, place): a row was opened, and `place` is an element for more about it.
-  constructor({ onEmpty, onFont, onOpen }) {
-    Object.assign(this, { onEmpty, onFont, onOpen });
+  constructor({ onChange, onFont, onOpen }) {
+    Object.assign(this, { onChange, onFont, onOpen });
     this.list = $('#feed');
     this.newer = $('#newer');
     this.canHover = matchMedia('(hover: hover)');
@@ -86,31 +84,26 @@ export class Feed {
       const row = target.closest('.row');
       if (row && !target.closest('a, pre') && getSelection().isCollapsed) this.toggle(row);
     });
-    this.list.addEventListener('pointerleave', () => { this.isAsked = false; this.wake(); });
-    document.addEventListener('visibilitychange', () => this.wake());
-    setInterval(() => this.showAges(), AGE_MS);
+    this.list.addEventListener('pointerleave', () => { this.isAsked = false; this.onChange(); });
   }
 
   clear() {
-    clearTimeout(this.timer);
-    this.timer = null;
     this.list.replaceChildren();
     this.rows = new Map(); // post id -> row, for the displayed rows
     this.events = new WeakMap(); // row -> event
     this.batch = [];
-    this.renderNewer();
-    this.onEmpty(true);
+    this.aged = Date.now(); // when the ages of all rows were updated
+    this.renderNewer(false);
+  }
+
+  get isEmpty() {
+    return this.list.firstChild === null;
   }
 
   add(event) {
     if (event.type === 'delete') this.strike(event);
     else if (event.type === 'gap' || !this.rows.has(event.post.id)) this.batch.push(event);
     if (this.batch.length > KEPT) this.batch.shift();
-    this.wake();
-  }
-
-  wake() {
-    this.timer ??= setTimeout(() => { this.timer = null; this.show(); }, this.list.firstChild ? BATCH_MS : FIRST_MS);
   }
 
   strike({ post }) {
@@ -149,7 +142,7 @@ export class Feed {
       const next = row ? row[way] : way === 'nextElementSibling' && this.list.firstElementChild;
       if (next) next.focus();
       else this.list.focus();
-      this.wake();
+      this.onChange();
     }
     event.preventDefault();
   }
@@ -164,19 +157,24 @@ export class Feed {
       row.append(make('div.more', {}, place, make('pre', { tabindex: '0', 'aria-label': 'The event as JSON' }, JSON.stringify(event, null, 2))));
       this.onOpen(event, place);
     }
-    this.wake();
+    this.onChange();
   }
 
+  // Shows the new posts, unless the user reads. To be called before the page is changed, because isRead() needs its
+  // layout.
   show() {
-    if (this.batch.length === 0) return this.renderNewer();
-    if (this.isRead()) return this.renderNewer();
-    const rows = this.batch.map((event) => this.row(event)).reverse();
-    this.batch = [];
-    this.list.prepend(...rows);
-    this.onEmpty(false);
-    while (this.list.childElementCount > KEPT) this.dropOldest();
-    this.showAges();
-    return this.renderNewer();
+    const isWaiting = this.batch.length > 0 && this.isRead();
+    this.renderNewer(isWaiting);
+    if (!isWaiting) {
+      const rows = this.batch.map((event) => this.row(event)).reverse();
+      this.batch = [];
+      this.list.prepend(...rows);
+      showAges(rows);
+      while (this.list.childElementCount > KEPT) this.dropOldest();
+    }
+    if (Date.now() - this.aged < AGE_MS) return;
+    this.aged = Date.now();
+    showAges(this.list.children);
   }
 
   // The events of the rows, newest first.
@@ -202,18 +200,16 @@ export class Feed {
     row.remove();
   }
 
-  showAges() {
-    if (document.hidden) return;
-    for (const time of this.list.querySelectorAll('time')) {
-      const text = age(Date.now() - Date.parse(time.dateTime));
-      if (time.textContent !== text) time.textContent = text;
-    }
+  renderNewer(isWaiting) {
+    this.newer.hidden = !isWaiting;
+    if (isWaiting) this.newer.textContent = `${this.batch.length}${this.batch.length >= KEPT ? '+' : ''} new`;
   }
+}
 
-  renderNewer() {
-    const waits = this.batch.length > 0 && this.isRead();
-    this.newer.hidden = !waits;
-    if (waits) this.newer.textContent = `${this.batch.length}${this.batch.length >= KEPT ? '+' : ''} new`;
+function showAges(rows) {
+  for (const row of rows) {
+    const time = $('time', row);
+    if (time) put(time, age(Date.now() - Date.parse(time.dateTime)));
   }
 }
 
@@ -224,5 +220,5 @@ function strikeOut(row) {
   const struck = document.createElement('del');
   struck.append(...text.childNodes);
   text.append(struck);
-  $('header', row).append(make('span.meta.deleted', {}, 'deleted'));
+  $('header', row).append(make('span.deleted', {}, 'deleted'));
 }

@@ -1,5 +1,7 @@
 // ids.js - an id contains the time of its creation: (ms since 2026) * 4096 + shard * 64 + n.
 
+import { formatTime } from './format.js';
+
 const EPOCH_MS = Date.UTC(2026, 0, 1);
 
 export function timeOfId(id) {
@@ -7,5 +9,5 @@ export function timeOfId(id) {
 }
 
 export function clockTime(ms) {
-  return new Date(ms).toLocaleTimeString(undefined, { hour12: false });
+  return formatTime(ms, { hour: 'numeric', minute: 'numeric', second: 'numeric', hour12: false });
 }

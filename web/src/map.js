@@ -73,6 +73,9 @@ export class WorldMap {
   // `groups`: [['west,south', posts], ...], for cells with sides of `degrees`; `line`: the letter that determines the
   // colour.
   setCells(degrees, groups, line) {
+    const drawn = JSON.stringify([degrees, groups, line]);
+    if (this.drawn === drawn) return;
+    this.drawn = drawn;
     const posts = groups.filter(([key]) => key !== 'none').map(([key, count]) => [...key.split(',').map(Number), count]);
     this.cells = { degrees, posts };
     this.line = line;

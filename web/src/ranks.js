@@ -1,11 +1,11 @@
 // ranks.js - a list of shares, largest first. Each row is a button that adds its key to the question.
 
-import { make } from './dom.js';
-import { formatCount } from './format.js';
+import { make, put } from './dom.js';
+import { formatCount, formatPercent } from './format.js';
 
 const MOST = 8;
 
-const formatShare = (share) => share.toLocaleString(undefined, { style: 'percent', maximumFractionDigits: share < 0.1 ? 1 : 0 });
+const formatShare = (share) => formatPercent(share, share < 0.1 ? 1 : 0);
 
 export class Ranks {
   // nameOf(key); onPick(key, isBeside: with Shift); `unknown`: the key for unknown values, which cannot be picked.
@@ -44,8 +44,7 @@ export class Ranks {
     }
     const [line] = row.children;
     line.children[1].value = key === this.unknown ? 0 : bar;
-    const text = `${formatCount(posts)} · ${formatShare(share)}`;
-    if (line.children[2].textContent !== text) line.children[2].textContent = text;
+    put(line.children[2], `${formatCount(posts)} · ${formatShare(share)}`);
     return row;
   }
 }

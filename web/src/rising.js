@@ -1,6 +1,7 @@
 // rising.js - terms that more users write than before; a click compares one with the question.
 
 import { $, make } from './dom.js';
+import { formatNumber } from './format.js';
 
 const MOST = 8;
 const SVG = 'http://www.w3.org/2000/svg';
@@ -12,7 +13,7 @@ export const ruleOf = (term) => (BARE.test(term) ? term : `"${term.replaceAll('"
 export function formatFactor({ users, before }) {
   if (before === 0) return 'new';
   const factor = users / before;
-  return `×${factor.toLocaleString(undefined, { maximumFractionDigits: factor < 10 ? 1 : 0 })}`;
+  return `×${formatNumber(factor, { maximumFractionDigits: factor < 10 ? 1 : 0 })}`;
 }
 
 // Hashtags and words in one list, highest score first; a word that is also listed as a hashtag is left out.
@@ -39,6 +40,7 @@ export class Rising {
   constructor(onPick) {
     this.list = $('#rising');
     this.told = new Map(); // kind of terms -> message
+    this.isNew = false; // there are messages that are not displayed yet
     this.list.addEventListener('click', ({ target }) => {
       const { term } = target.closest('button')?.dataset ?? {};
       if (term) onPick(ruleOf(term));
@@ -47,6 +49,7 @@ export class Rising {
 
   clear() {
     this.told.clear();
+    this.isNew = false;
     this.list.replaceChildren();
     $('#rising-about').textContent = '';
     this.reveal(false);
@@ -63,15 +66,21 @@ export class Rising {
     $('#what-tab').textContent = isThere ? 'Rising' : 'Languages';
   }
 
-  // Returns the displayed terms.
   take(message) {
-    this.reveal(true);
     this.told.set(message.of, message);
+    this.isNew = true;
+  }
+
+  // Returns the displayed terms if they are new, otherwise null.
+  show() {
+    if (!this.isNew) return null;
+    this.isNew = false;
+    this.reveal(true);
     const terms = mergeTerms([...this.told.values()].map((one) => one.terms));
     const focused = document.activeElement?.dataset?.term;
     this.list.replaceChildren(...terms.map((term) => make('li', {}, make('button.rank', { type: 'button', 'data-term': term.term,
       title: `${term.users} people in ${term.posts} posts; before: ${term.before} people` },
-    make('bdi.name', {}, term.term), line(term.past), make('span.part', {}, `${term.users.toLocaleString()} · ${formatFactor(term)}`)))));
+    make('bdi.name', {}, term.term), line(term.past), make('span.part', {}, `${formatNumber(term.users)} · ${formatFactor(term)}`)))));
     if (focused) [...this.list.querySelectorAll('button')].find(({ dataset }) => dataset.term === focused)?.focus({ preventScroll: true });
     const isWhole = [...this.told.values()].every(({ complete }) => complete);
     $('#rising-about').textContent = terms.length === 0 ? 'Nothing is rising.' : isWhole ? '' : 'Incomplete: the log does not reach back two periods yet.';

@@ -4,6 +4,7 @@
 // the arrow keys select a part of the time.
 
 import { $ } from './dom.js';
+import { formatNumber, formatTime } from './format.js';
 import { colour } from './theme.js';
 
 const LEFT = 48;
@@ -24,8 +25,7 @@ const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
 const oneDay = 86_400_000;
 
 export function formatAxis(value) {
-  if (value >= 1000) return value.toLocaleString(undefined, { notation: 'compact' });
-  return value.toLocaleString(undefined, { maximumSignificantDigits: 2 });
+  return formatNumber(value, value >= 1000 ? { notation: 'compact' } : { maximumSignificantDigits: 2 });
 }
 
 // Ticks of 1, 2 or 5 times a power of ten; the last one is at or above `most`.
@@ -101,9 +101,10 @@ export class Timeline {
 
   draw() {
     if (!this.picture || !this.width) return;
-    const context = this.canvas.getContext('2d');
+    const context = this.canvas.getContext('2d', { alpha: false }); // is drawn faster, as nothing shines through
     context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
-    context.clearRect(0, 0, this.width, this.height);
+    context.fillStyle = colour('surface');
+    context.fillRect(0, 0, this.width, this.height);
     context.font = `12px ${colour('font')}`;
     const lines = this.picture.lines.map((line) => ({ ...line, values: this.values(line.buckets) }));
     let most = 0;
@@ -159,10 +160,10 @@ export class Timeline {
     const zone = new Date(to).getTimezoneOffset() * 60_000;
     context.textAlign = 'center';
     context.textBaseline = 'top';
+    const style = { hour: '2-digit', minute: '2-digit', hour12: false, ...(step < 60_000 ? { second: '2-digit' } : {}),
+      ...(to - from > oneDay ? { day: 'numeric' } : {}) };
     for (let ms = Math.ceil((from - zone) / step) * step + zone; ms <= to; ms += step) {
-      const style = { hour: '2-digit', minute: '2-digit', hour12: false, ...(step < 60_000 ? { second: '2-digit' } : {}),
-        ...(to - from > oneDay ? { day: 'numeric' } : {}) };
-      context.fillText(new Date(ms).toLocaleTimeString(undefined, style), this.x(ms), this.base + DELETES + 5);
+      context.fillText(formatTime(ms, style), this.x(ms), this.base + DELETES + 5);
     }
   }
 

@@ -2,6 +2,7 @@
 
 import { formatRate } from './chips.js';
 import { make } from './dom.js';
+import { formatNumber } from './format.js';
 import { clockTime } from './ids.js';
 
 const ROWS = 30;
@@ -14,7 +15,7 @@ export function fillTable(root, lines, { from, to }) {
     const start = to - (i + 1) * step;
     return make('tr', {}, make('th', { scope: 'row' }, clockTime(start)), ...lines.map(({ buckets, end }) => {
       const { posts, known, unknown } = buckets.sum(start, Math.min(start + step, end));
-      const text = known === 0 ? 'unknown' : `${posts.toLocaleString()} (${formatRate(posts / known / (buckets.bucketMs / 1000))})${unknown > 0 ? ', incomplete' : ''}`;
+      const text = known === 0 ? 'unknown' : `${formatNumber(posts)} (${formatRate(posts / known / (buckets.bucketMs / 1000))})${unknown > 0 ? ', incomplete' : ''}`;
       return make('td', {}, text);
     }));
   });
