@@ -3,9 +3,10 @@
 //     node bench/page/cost.mjs BUILD_FOLDER [POSTS_A_SECOND ...]
 //
 // A real sluiced and redis-server, `sluice replay` as the producer, and Chromium with one tab, 1440
-// by 900, for 20 seconds at each rate (0, 1000 and 10000 by default). Prints the main thread's time
-// (CDP), the CPU of all processes of Chromium together (/proc), both in percent of one core, and
-// what sluiced sent, compressed, in bytes a second.
+// by 900, for 20 seconds at each rate (0, 1000 and 10000 by default), and first with an empty page.
+// Prints the main thread's time (CDP; it includes waiting for a core), the CPU of all processes of
+// Chromium together (/proc), both in percent of one core, and what sluiced sent, compressed, in
+// bytes a second.
 import { spawn } from 'node:child_process';
 import { readFileSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -51,7 +52,7 @@ try {
   browser = await chromium.launchServer({ executablePath: process.env.SLUICE_CHROMIUM ?? '/usr/bin/chromium',
     args: ['--disable-dev-shm-usage', ...(process.getuid() === 0 ? ['--no-sandbox'] : [])] });
   const client = await chromium.connect(browser.wsEndpoint());
-  for (const rate of rates) {
+  for (const rate of [null, ...rates]) { // null: an empty page
     if (rate > 0) {
       posting = spawn(path.join(build, 'cli/sluice'), ['replay', '--rate', String(rate), '--loop', servers.at('posts')],
         { stdio: 'ignore', env: { ...process.env, SLUICE_REDIS: servers.redisUrl } });
@@ -60,8 +61,10 @@ try {
     const page = await context.newPage();
     const session = await context.newCDPSession(page);
     await session.send('Performance.enable');
-    await page.goto(`${servers.url}/#token=${token}`);
-    await page.locator('#state[data-state=live]').waitFor();
+    if (rate !== null) {
+      await page.goto(`${servers.url}/#token=${token}`);
+      await page.locator('#state[data-state=live]').waitFor();
+    }
     await sleep(WARM_MS);
     const look = async () => {
       const { metrics } = await session.send('Performance.getMetrics');
@@ -73,7 +76,8 @@ try {
     await sleep(SECONDS * 1000);
     const after = await look();
     const a = (name) => (after[name] - before[name]) / ((after.at - before.at) / 1000);
-    console.log(`${rate} posts/s asked, ${Math.round(a('events'))} events/s came: main thread ${(a('task') * 100).toFixed(1)} %, `
+    const what = rate === null ? 'empty page' : `${rate} posts/s asked, ${Math.round(a('events'))} events/s came`;
+    console.log(`${what}: main thread ${(a('task') * 100).toFixed(1)} %, `
       + `all of Chromium ${(a('cpu') * 100).toFixed(1)} %, ${(a('bytes') / 1000).toFixed(1)} kB/s`);
     if (process.env.SHOT) await page.screenshot({ path: `${process.env.SHOT}-${rate}.png` });
     await context.close();
