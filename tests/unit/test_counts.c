@@ -314,6 +314,16 @@ static void test_a_rewind_is_counted_again_as_far_as_it_was_counted(void **state
     counter_free(counter);
 }
 
+static void test_who_is_ahead_is_not_in_step(void **state)
+{
+    struct counter *counter = counter_from(&by_lang, at(minute_ms));
+
+    (void)state;
+    assert_false(counter_is_in_step(counter, at(minute_ms) - 2));
+    assert_true(counter_is_in_step(counter, at(minute_ms) - 1));
+    counter_free(counter);
+}
+
 /* A client that has counted by itself comes to a lane that counts already. */
 static void test_what_a_client_must_count_again_its_lane_counts_again(void **state)
 {
@@ -437,6 +447,7 @@ int main(void)
         cmocka_unit_test(test_what_is_new_to_who_counts_again_is_told),
         cmocka_unit_test(test_a_late_event_is_counted_again_if_there_are_too_many_groups),
         cmocka_unit_test(test_a_rewind_is_counted_again_as_far_as_it_was_counted),
+        cmocka_unit_test(test_who_is_ahead_is_not_in_step),
         cmocka_unit_test(test_what_a_client_must_count_again_its_lane_counts_again),
         cmocka_unit_test(test_a_gap_is_told_of_each_bucket_that_it_touches),
         cmocka_unit_test(test_a_cell_is_named_by_its_corner),

@@ -376,6 +376,48 @@ static void test_whose_cursor_is_long_is_told_of_a_window_where_he_stands(void *
     counter_free(counter);
 }
 
+/* What he lacks of one shard is behind what he has of others. */
+static void test_whose_cursor_is_long_is_sent_what_he_lacks_as_late(void **state)
+{
+    const struct count_question question = question_of(PICK_NEWEST, 4);
+    struct sl_cursor had = {.id = at(2500)};
+    struct counter *counter;
+    struct told told;
+
+    (void)state;
+    sl_cursor_lower(&had, 1, at(500));
+    counter = counter_new(&question, &had, 0);
+    for (unsigned i = 1; i < 5; i++) {
+        struct event *event = new_event(EVENT_POST, at(200 * i), 1);
+
+        event->shard = i % 2;
+        assert_int_equal(counter_add(counter, event, NULL, SL_SLICE_NONE), 0);
+        event_unref(event);
+    }
+    assert_int_equal(close_bucket(counter, at(1000)), 0);
+    assert_int_equal(counter_next(counter, &told, &had), 1);
+    assert_int_equal(told.event->late_to, at(600));
+    told_done(&told);
+    assert_int_equal(counter_next(counter, &told, &had), 0);
+    had = counter_cursor(counter);
+    assert_int_equal(had.id, at(2500));
+    assert_int_equal(sl_cursor_of_shard(&had, 1), at(600));
+    counter_free(counter);
+}
+
+/* Within a window that he has a part of, the others are sent something else. */
+static void test_who_has_a_part_of_a_window_is_not_in_step(void **state)
+{
+    const struct count_question question = question_of(PICK_NEWEST, 1);
+    struct counter *counter = counter_new(&question, &(struct sl_cursor){.id = at(500)}, 0);
+
+    (void)state;
+    assert_false(counter_is_in_step(counter, at(0) - 1));
+    assert_int_equal(close_bucket(counter, at(1000)), 0);
+    assert_true(counter_is_in_step(counter, at(1000) - 1));
+    counter_free(counter);
+}
+
 static void test_a_bucket_ends_with_until(void **state)
 {
     const struct count_question question = question_of(PICK_NEWEST, 1);
@@ -507,6 +549,8 @@ int main(void)
         cmocka_unit_test(test_what_comes_late_is_told_by_itself),
         cmocka_unit_test(test_who_is_ahead_is_not_told_that_what_he_has_is_late),
         cmocka_unit_test(test_whose_cursor_is_long_is_told_of_a_window_where_he_stands),
+        cmocka_unit_test(test_whose_cursor_is_long_is_sent_what_he_lacks_as_late),
+        cmocka_unit_test(test_who_has_a_part_of_a_window_is_not_in_step),
         cmocka_unit_test(test_a_bucket_ends_with_until),
         cmocka_unit_test(test_nobody_takes_the_place_of_what_was_deleted),
         cmocka_unit_test(test_what_is_rewound_is_picked_again),
