@@ -314,6 +314,46 @@ static void test_a_rewind_is_counted_again_as_far_as_it_was_counted(void **state
     counter_free(counter);
 }
 
+/* It has begun to count again because of two buckets, and not reached the second one. */
+static void test_who_counts_again_twice_forgets_no_bucket(void **state)
+{
+    struct counter *counter = counter_from(&by_lang, at(0)), *again;
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        assert_closes(counter, "\"posts\":0,");
+    add(counter, at(5), "1", "en");
+    add(counter, at(2 * minute_ms + 5), "1", "en");
+    again = again_of(counter);
+    counter_free(counter);
+    assert_closes(again, "\"revision\":1}");
+    counter = again_of(again);
+    counter_free(again);
+    assert_closes(counter, NULL);
+    assert_closes(counter, "\"revision\":2}");
+    counter_free(counter);
+}
+
+static void test_the_last_id_of_a_bucket_may_be_missing(void **state)
+{
+    struct counter *counter = counter_from(&by_lang, at(0));
+
+    (void)state;
+    counter_gap(counter, 0, at(minute_ms) - 2, at(minute_ms) - 1, GAP_RETENTION);
+    assert_closes(counter, "\"gap\":true}");
+    assert_closes(counter, "\"other\":0}");
+    counter_free(counter);
+}
+
+static void test_the_bucket_of_until_is_counted_whole(void **state)
+{
+    struct counter *counter = counter_new(&by_lang, &(struct sl_cursor){.id = at(0) - 1}, at(5));
+
+    (void)state;
+    assert_int_equal(counter_open(counter), at(minute_ms) - 1);
+    counter_free(counter);
+}
+
 static void test_who_is_ahead_is_not_in_step(void **state)
 {
     struct counter *counter = counter_from(&by_lang, at(minute_ms));
@@ -447,6 +487,9 @@ int main(void)
         cmocka_unit_test(test_what_is_new_to_who_counts_again_is_told),
         cmocka_unit_test(test_a_late_event_is_counted_again_if_there_are_too_many_groups),
         cmocka_unit_test(test_a_rewind_is_counted_again_as_far_as_it_was_counted),
+        cmocka_unit_test(test_who_counts_again_twice_forgets_no_bucket),
+        cmocka_unit_test(test_the_last_id_of_a_bucket_may_be_missing),
+        cmocka_unit_test(test_the_bucket_of_until_is_counted_whole),
         cmocka_unit_test(test_who_is_ahead_is_not_in_step),
         cmocka_unit_test(test_what_a_client_must_count_again_its_lane_counts_again),
         cmocka_unit_test(test_a_gap_is_told_of_each_bucket_that_it_touches),
