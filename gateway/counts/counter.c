@@ -23,8 +23,8 @@ struct range {
 
 /* Sorted and disjoint. */
 struct ranges {
-    size_t count;
     struct range list[RANGES_MAX + 1];
+    size_t count;
 };
 
 enum kind { COUNTS, PICKS, TRENDS };
@@ -32,20 +32,20 @@ enum kind { COUNTS, PICKS, TRENDS };
 /* The members that every event needs are next to each other, because with a thousand other counters
  * they are not in the cache. */
 struct counter {
-    enum kind kind;
-    uint32_t revision;              /* of buckets that are sent again */
+    struct ranges gaps;             /* missing ids */
+    struct ranges retelling;        /* the buckets up to `told` that are sent again */
+    struct ranges noted;            /* to be counted again, from the first id that is needed */
     uint64_t open_first, open_last; /* ids of the open bucket */
     uint64_t first;                 /* lower ids are ignored */
-    uint64_t start_ms;              /* of the open bucket */
     uint64_t told;                  /* buckets with ids up to this were sent before */
+    enum kind kind;
+    uint32_t revision; /* of buckets that are sent again */
+    struct count_bucket bucket;
+    struct count_question question;
+    uint64_t start_ms;        /* of the open bucket */
     uint64_t told_to;         /* id up to which a client has everything after taking all messages */
     uint64_t until;           /* when picking; 0: no end */
     struct told_list to_tell; /* in order */
-    struct count_bucket bucket;
-    struct count_question question;
-    struct ranges noted;      /* to be counted again, from the first id that is needed */
-    struct ranges gaps;       /* missing ids */
-    struct ranges retelling;  /* the buckets up to `told` that are sent again */
     struct pick_bucket picks; /* for picking */
     struct trends *trends[TREND_OF_COUNT]; /* for trends; NULL: not requested */
     unsigned to_tell_of;   /* for trends: the kind that is printed next for the closing bucket */

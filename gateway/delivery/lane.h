@@ -17,15 +17,16 @@ struct lane {
     struct outbox outbox; /* for live clients */
     struct list catchers; /* for clients that catch up */
     struct deliver *deliver;
-    uint64_t until;             /* of all its clients; 0: no end */
-    struct rule_set *rules;     /* its source instead of a filter, or NULL */
-    struct counter *counter;    /* NULL: no client has reached the head yet */
-    struct list_node closing;   /* in deliver->closing: buckets have ended, or events are held */
-    struct list_node owing;     /* in deliver->owing: live clients may be owed something */
-    struct told_list held;      /* .id: everything up to it had passed when the event came */
-    struct lane *source;        /* the lane that computes its trends, or NULL */
-    struct trend_source *finds; /* if it computes trends itself; else NULL */
+    uint64_t until;              /* of all its clients; 0: no end */
+    struct rule_set *rules;      /* its source instead of a filter, or NULL */
+    struct counter *counter;     /* NULL: no client has reached the head yet */
+    struct list_node closing;    /* in deliver->closing: buckets have ended, or events are held */
+    struct list_node miscounted; /* in deliver->miscounted: what it sent is not valid */
     struct count_question question; /* for counting or picking; else .bucket_ms is 0 */
+    struct list_node owing;         /* in deliver->owing: live clients may be owed something */
+    struct told_list held;          /* .id: everything up to it had passed when the event came */
+    struct lane *source;            /* the lane that computes its trends, or NULL */
+    struct trend_source *finds;     /* if it computes trends itself; else NULL */
     uint64_t number;                /* unique, from 1 */
     char *key;                      /* with which clients find it; NULL: not shared */
     size_t key_size;
@@ -38,7 +39,6 @@ struct lane {
     struct list_node touched;       /* in deliver->touched: its rules match the current event */
     struct list_node judging;       /* in deliver->judging: one filter, and clients that catch up */
     struct list_node counting;      /* in deliver->counting: it has a counter */
-    struct list_node miscounted;    /* in deliver->miscounted: what it sent is not valid */
     uint64_t refreshed_ms;          /* when the open bucket was last sent, loop's clock */
     struct list_node outlet;        /* in source->outlets */
     struct list outlets;            /* lanes that are sent the trends found here */

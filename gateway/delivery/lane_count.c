@@ -106,10 +106,11 @@ static bool is_long_over(const struct lane *lane, uint64_t to)
            sl_id_time_ms(to) > open_ms + CLOSE_AT_ONCE * lane->question.bucket_ms;
 }
 
+/* Counts are sent when a bucket is closed, picked events perhaps at once. */
 static void count(struct lane *lane, struct event *event, const struct count_keys *keys,
                   struct sl_slice tail)
 {
-    if (counter_add(lane->counter, event, keys, tail) < 0 || tell(lane) < 0)
+    if (counter_add(lane->counter, event, keys, tail) < 0 || (!lane_counts(lane) && tell(lane) < 0))
         outbox_evict_all(&lane->outbox, DISCONNECT_INTERNAL);
 }
 

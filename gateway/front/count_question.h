@@ -23,9 +23,9 @@ enum count_by {
 };
 
 struct count_question {
-    uint64_t bucket_ms;        /* 0: events are sent as they pass */
-    struct pick_question pick; /* .posts 0: events are counted */
+    uint64_t bucket_ms; /* 0: events are sent as they pass */
     enum count_by by;
+    struct pick_question pick;    /* .posts 0: events are counted */
     uint32_t cell_millidegrees;   /* side length of a cell; 0: not by cell */
     uint32_t refresh_ms;          /* interval of updates for the current bucket; 0: none */
     struct trend_question trends; /* .window_ms 0: events are counted */
