@@ -307,6 +307,16 @@ static void test_rules_may_change_within_a_window_of_who_falls_behind(void **sta
     assert_sum(&a, 5, 2, 0);
 }
 
+/* How often this is in what the client received. */
+static size_t times_of(const char *text, struct fake_client *client)
+{
+    size_t times = 0;
+
+    for (const char *at = buffer_str(&client->received); (at = strstr(at, text)); at++)
+        times++;
+    return times;
+}
+
 /* A post that the lane holds while it closes a window is matched by the rules of its time, too. */
 static void test_rules_may_change_while_the_lane_holds_something(void **state)
 {
@@ -332,6 +342,7 @@ static void test_rules_may_change_while_the_lane_holds_something(void **state)
     put(rules, "milk");
     settle();
     end_window();
+    assert_int_equal(times_of("\"matching_rules\":[{\"id\":\"r\"}]", &a), 2);
     assert_sum(&a, 2, 1, 0);
 }
 
@@ -463,6 +474,34 @@ static void test_what_comes_late_is_counted_in_each_bucket(void **state)
     }
 }
 
+/* The lane holds it meanwhile, and nothing else comes. */
+static void test_what_comes_late_while_a_bucket_is_closed_is_counted(void **state)
+{
+    (void)state;
+    begin_again(1 << 20, 1 << 20, LAG_MS);
+    deliver_begin_shard(deliver, 0, 0);
+    deliver_begin_shard(deliver, 1, 0);
+    begin_window();
+    publish_some(1);
+    deliver_shard_behind(deliver, 1, 0);
+    end_window();
+    a.client.question = (struct count_question){.bucket_ms = WINDOW_MS};
+    resume(&a, NULL, deliver_closed(deliver));
+    settle();
+    publish_some(1);
+    publish_in(1, "ada", "late");
+    end_window();
+    assert_true(is_live(&a));
+    publish_some(1);
+    begin_window();
+    deliver->close_work = 0; /* other clients have used up this turn's */
+    deliver_set_watermark(deliver, last_id - 1);
+    received(&a);
+    pass_in(1);
+    settle();
+    assert_non_null(strstr(received(&a), "\"revision\":1}"));
+}
+
 /* A bucket is counted by the rules of one moment. */
 static void test_rules_may_change_while_a_bucket_is_closed(void **state)
 {
@@ -516,6 +555,7 @@ int main(void)
         CATCH_UP_TEST(test_whom_the_user_follows_while_the_lane_holds_something_is_counted_once),
         CATCH_UP_TEST(test_who_resumes_within_a_window_is_sent_nothing_twice),
         CATCH_UP_TEST(test_what_comes_late_is_counted_in_each_bucket),
+        CATCH_UP_TEST(test_what_comes_late_while_a_bucket_is_closed_is_counted),
         CATCH_UP_TEST(test_rules_may_change_while_a_bucket_is_closed),
         CATCH_UP_TEST(test_the_first_of_a_home_stream_are_those_of_whom_the_user_follows_now),
     };
