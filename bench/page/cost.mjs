@@ -2,17 +2,16 @@
 //
 //     node bench/page/cost.mjs BUILD_FOLDER [POSTS_A_SECOND ...]
 //
-// A real sluiced and redis-server, `sluice replay` as the producer, and Chromium with one tab, 1440
-// by 900, for 20 seconds at each rate (0, 1000 and 10000 by default), and first with an empty page.
+// A real sluiced and redis-server, a producer (publisher.mjs), and Chromium with one tab, 1440 by
+// 900, for 20 seconds at each rate (0, 1000 and 10000 by default), and first with an empty page.
 // Prints the main thread's time (CDP; it includes waiting for a core), the CPU of all processes of
 // Chromium together (/proc), both in percent of one core, and what sluiced sent, compressed, in
 // bytes a second.
-import { spawn } from 'node:child_process';
 import { readFileSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { Servers } from '../../tests/browser/servers.mjs';
-import { writePosts } from './posts.mjs';
+import { Publisher } from './publisher.mjs';
 
 const build = path.resolve(process.argv[2] ?? 'build/dev');
 const rates = process.argv.length > 3 ? process.argv.slice(3).map(Number) : [0, 1000, 10_000];
@@ -44,19 +43,16 @@ function cpuOf(root) {
 
 const servers = new Servers(build);
 let browser;
-let posting;
+let publisher;
 try {
   await servers.start();
   const token = await servers.token();
-  writePosts(servers.at('posts'), 5000);
+  publisher = new Publisher(servers.socket);
   browser = await chromium.launchServer({ executablePath: process.env.SLUICE_CHROMIUM ?? '/usr/bin/chromium',
     args: ['--disable-dev-shm-usage', ...(process.getuid() === 0 ? ['--no-sandbox'] : [])] });
   const client = await chromium.connect(browser.wsEndpoint());
   for (const rate of [null, ...rates]) { // null: an empty page
-    if (rate > 0) {
-      posting = spawn(path.join(build, 'cli/sluice'), ['replay', '--rate', String(rate), '--loop', servers.at('posts')],
-        { stdio: 'ignore', env: { ...process.env, SLUICE_REDIS: servers.redisUrl } });
-    }
+    if (rate > 0) publisher.start(rate);
     const context = await client.newContext({ viewport: { width: 1440, height: 900 } });
     const page = await context.newPage();
     const session = await context.newCDPSession(page);
@@ -81,11 +77,10 @@ try {
       + `all of Chromium ${(a('cpu') * 100).toFixed(1)} %, ${(a('bytes') / 1000).toFixed(1)} kB/s`);
     if (process.env.SHOT) await page.screenshot({ path: `${process.env.SHOT}-${rate}.png` });
     await context.close();
-    posting?.kill();
-    posting = null;
+    publisher.stop();
   }
 } finally {
-  posting?.kill();
+  publisher?.close();
   await browser?.close();
   await servers.stop();
 }
