@@ -573,6 +573,14 @@ uint64_t counter_retell_from(const struct counter *counter)
     return first > counter->first ? first : counter->first;
 }
 
+void counter_share(struct counter *counter, const uint64_t *passed)
+{
+    for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++) {
+        if (counter->passed[shard] > passed[shard])
+            counter->passed[shard] = passed[shard];
+    }
+}
+
 void counter_join(struct counter *counter, const struct counter *other)
 {
     add_ranges(&counter->noted, &other->noted);

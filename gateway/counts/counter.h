@@ -85,5 +85,8 @@ struct event *counter_partial(const struct counter *counter);
 
 /* The first id of the first bucket that must be counted again; 0: none. */
 uint64_t counter_retell_from(const struct counter *counter);
+/* From now on it is for several clients, who need not have what its first client had elsewhere: by
+ * shard, events after `passed`, the last one that has passed here, are new to them. */
+void counter_share(struct counter *counter, const uint64_t *passed);
 /* Adds to this counter what `other` must count again. */
 void counter_join(struct counter *counter, const struct counter *other);

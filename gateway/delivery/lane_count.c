@@ -345,6 +345,7 @@ void lane_take_counter(struct lane *lane, struct counter **counter)
     }
     lane->counter = *counter;
     *counter = NULL;
+    counter_share(lane->counter, deliver->ring.passed);
     list_append(&deliver->counting, &lane->counting);
     close_not_before(deliver, counter_open(lane->counter));
     if (lane->question.refresh_ms)

@@ -265,6 +265,68 @@ static void test_what_comes_late_is_told_to_who_counts_again(void **state)
     assert_sum(&a, 31, 10, 1);
 }
 
+/* That something came late is owed to a client with a full socket, which then falls behind. */
+static void test_what_came_late_is_told_to_who_falls_behind_before_it_was_sent(void **state)
+{
+    (void)state;
+    begin_again(1 << 20, OWED_BYTES, LAG_MS);
+    deliver_begin_shard(deliver, 0, 0);
+    deliver_begin_shard(deliver, 1, 0);
+    begin_window();
+    publish_some(1);
+    publish_in(1, "ada", "late");
+    deliver_shard_behind(deliver, 1, 0);
+    end_window();
+    a.client.question = pace(PICK_FIRST, 50);
+    resume(&a, NULL, deliver_closed(deliver));
+    settle();
+    received(&a);
+    a.room = 0;
+    publish_some(3);
+    pass_in(1);
+    deliver_turn_end(deliver);
+    assert_true(is_live(&a));
+    publish_some(40);
+    settle();
+    assert_false(is_live(&a));
+    make_room(&a, FAKE_UNLIMITED);
+    settle();
+    end_window();
+    assert_sum(&a, 43, 0, 1);
+}
+
+/* The first client of the lane comes from a server where no shard was behind: it has what is still
+ * to come here, and the others have not. */
+static void test_what_comes_late_is_told_to_all_clients_of_a_lane(void **state)
+{
+    const struct sl_cursor here = {0};
+    struct sl_cursor ahead;
+
+    (void)state;
+    begin_again(1 << 20, 1 << 20, LAG_MS);
+    deliver_begin_shard(deliver, 0, 0);
+    deliver_begin_shard(deliver, 1, 0);
+    begin_window();
+    publish_some(1);
+    publish_in(1, "ada", "late");
+    deliver_shard_behind(deliver, 1, 0);
+    end_window();
+    ahead = (struct sl_cursor){.id = deliver_closed(deliver)};
+    a.client.question = b.client.question = pace(PICK_NEWEST, 20);
+    resume(&a, NULL, ahead.id);
+    settle();
+    assert_true(is_live(&a));
+    sl_cursor_lower(&ahead, 1, here.id);
+    subscribe(&b, NULL);
+    assert_int_equal(deliver_resume(deliver, &b.client, &ahead), 0);
+    settle();
+    assert_true(is_live(&b));
+    pass_in(1);
+    settle();
+    end_window();
+    assert_sum(&b, 0, 0, 1);
+}
+
 static void put(struct rule_set *rules, const char *track)
 {
     struct sl_filter *filter = filter_of(track);
@@ -550,6 +612,8 @@ int main(void)
         CATCH_UP_TEST(test_what_the_lane_holds_is_told_to_who_falls_behind),
         CATCH_UP_TEST(test_what_the_lane_held_may_have_left_the_ring),
         CATCH_UP_TEST(test_what_comes_late_is_told_to_who_counts_again),
+        CATCH_UP_TEST(test_what_came_late_is_told_to_who_falls_behind_before_it_was_sent),
+        CATCH_UP_TEST(test_what_comes_late_is_told_to_all_clients_of_a_lane),
         CATCH_UP_TEST(test_rules_may_change_within_a_window_of_who_falls_behind),
         CATCH_UP_TEST(test_rules_may_change_while_the_lane_holds_something),
         CATCH_UP_TEST(test_whom_the_user_follows_while_the_lane_holds_something_is_counted_once),
