@@ -2,6 +2,7 @@
 //
 // Tests that leave a gap in the log come last: it would appear in the numbers of the others.
 import assert from 'node:assert/strict';
+import http from 'node:http';
 import path from 'node:path';
 
 export function stateTests({ Visit, servers, until, isAccessible, folder, token, gone }) {
@@ -35,7 +36,43 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token,
     }
   }
 
+  // A proxy that knows no upgrades; returns its address, and what ends it.
+  async function startProxy() {
+    const proxy = http.createServer((request, response) => {
+      const { url, method, headers } = request;
+      const onward = http.request(servers.url + url, { method, headers }, (answer) => {
+        response.writeHead(answer.statusCode, answer.headers);
+        answer.pipe(response);
+      });
+      onward.on('error', () => response.destroy());
+      response.on('close', () => onward.destroy());
+      request.pipe(onward);
+    });
+    proxy.on('upgrade', (_, socket) => socket.end('HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n'));
+    await new Promise((resolve) => { proxy.listen(0, '127.0.0.1', resolve); });
+    return [`http://127.0.0.1:${proxy.address().port}`, () => {
+      proxy.closeAllConnections();
+      proxy.close();
+    }];
+  }
+
   return {
+    async 'where no WebSocket is let through, the page says what waits'() {
+      await servers.post('ada', 'a quoll', '--lang', 'en');
+      const [url, stop] = await startProxy();
+      const visit = await Visit.open('/');
+      await visit.page.goto(`${url}/#a=quoll&range=15m&token=${token()}`);
+      await visit.page.getByText(/: 2 parts of this page wait\.$/).waitFor();
+      assert.equal(await visit.text('#state-text'), 'Partly live');
+      await visit.row('a quoll').first().waitFor();
+      await visit.tells('1 post in 15 min');
+      await isAccessible(visit.page);
+      await shoot(visit, 'no-websocket');
+      visit.forgive(/^asked http|WebSocket connection to/);
+      await visit.close();
+      stop();
+    },
+
     async 'a post says which question it is there for, and which part of it'() {
       await servers.post('ada', 'a pademelon in the rain', '--lang', 'en');
       const visit = await Visit.listen('a=%28pademelon+OR+nobodys%29+lang%3Aen&b=rain&c=nobody&focus=a');

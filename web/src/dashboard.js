@@ -83,7 +83,8 @@ const between = ({ from, to }) => ({ since: iso(from), until: iso(to - 1) });
 
 const isAllPermitted = () => permittedStreams(getToken()).includes('firehose');
 
-// The roles of the streams that must be open, and their paths.
+// The roles of the streams that must be open, and their paths; the most important ones first, because without a WebSocket
+// the last ones may have to wait.
 function wanted() {
   const paths = new Map();
   if (!getToken() || view.question === null) return paths;
@@ -96,12 +97,12 @@ function wanted() {
   if (isIdle()) return paths;
   const { question } = view;
   if (isAllPermitted() && !view.questions.includes('')) add('all', countsPath('', { bucket, ...time }));
+  add('posts', postsPath(question, view.brush ? { ...between(view.brush), max: String(THEN) }
+    : { last: String(HISTORY), max_rate: $('#pace').value }));
   const then = view.brush ? { bucket, ...between(view.brush) }
     : { bucket: GROUP_BUCKETS[view.range].bucket, since: `-${view.range}`, refresh_ms: String(GROUP_REFRESH_MS) };
   for (const by of GROUPS) add(by, countsPath(question, { by, ...(by === 'cell' ? { cell_degrees: String(map.cellDegrees) } : {}), ...then }));
   if (!view.brush) add('rising', risingPath());
-  add('posts', postsPath(question, view.brush ? { ...between(view.brush), max: String(THEN) }
-    : { last: String(HISTORY), max_rate: $('#pace').value }));
   return paths;
 }
 

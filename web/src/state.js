@@ -16,11 +16,15 @@ function nextTry(until) {
   return ms > FAR_MS ? `Next try at ${clockTime(until)}` : `Next try in ${Math.max(1, Math.ceil(ms / 1000))} s`;
 }
 
-function describeLive({ away, isSilent, behind, isExpiring, isReading, tripMs }) {
+function describeLive({ away, isSilent, held, behind, isExpiring, isReading, tripMs }) {
   if (isSilent) return { name: 'waiting', words: `No counts for ${away} s`, notice: `Connected, but no counts have arrived for ${away} s.` };
   if (behind) {
     const by = formatSeconds(behind.ms / 1000);
     return { name: 'behind', words: `Behind by ${by}`, notice: `The posts are ${by} behind (${formatCount(behind.events)} events): this connection is too slow for them.` };
+  }
+  if (held) {
+    const parts = held === 1 ? '1 part of this page waits' : `${held} parts of this page wait`;
+    return { name: 'behind', words: 'Partly live', notice: `Something between this browser and the server lets no WebSocket through. Without one, only five parts can be live: ${parts}.` };
   }
   if (isExpiring) return { name: 'behind', words: 'Token expires soon' };
   if (isReading) return { name: 'live', words: 'Loading the past' };
@@ -33,7 +37,7 @@ function describeLive({ away, isSilent, behind, isExpiring, isReading, tripMs })
 // Returns { name, words, notice }; the name is also that of a colour. Without a notice nothing is wrong.
 export function describeState({ state, until, away, ...live }) {
   const { name } = state;
-  if (name === 'live') return describeLive({ away, ...live });
+  if (name === 'live') return describeLive({ away, held: state.held, ...live });
   if (name === 'idle') return { name, words: 'Not connected' };
   if (name === 'connecting') return { name, words: 'Connecting' };
   if (name === 'ended') return isEnded(state) ? { name, words: 'Disconnected', notice: `${reasonOf(state)} Nothing new is shown until you reconnect.` } : { name, words: 'Refused' };

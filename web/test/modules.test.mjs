@@ -311,6 +311,7 @@ test('the state of the connection is a few words, and a sentence if something is
   assert.deepEqual(say({ name: 'live' }, { behind: { events: 4100, ms: 25_000 }, isExpiring: true }),
     { name: 'behind', words: 'Behind by 25 s', notice: 'The posts are 25 s behind (4,100 events): this connection is too slow for them.' });
   assert.equal(say({ name: 'live' }, { isSilent: true, away: 7, behind: { events: 1, ms: 1 } }).words, 'No counts for 7 s');
+  assert.match(say({ name: 'live', held: 2 }, {}).notice, /: 2 parts of this page wait\.$/);
   const until = Date.now() + 3500;
   assert.deepEqual(say({ name: 'waiting' }, { until, away: 12 }),
     { name: 'waiting', words: 'Next try in 4 s', notice: 'The server does not answer. No answer for 12 s. Next try in 4 s.' });

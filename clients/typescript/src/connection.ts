@@ -8,9 +8,11 @@ import { Streams, type StreamOptions } from './streams.js';
 import { Tokens, type Token } from './tokens.js';
 import { Queue, pause } from './waiting.js';
 
-/** The state of a connection. `waiting`: the next attempt is in `ms`; `ended`: there is none until reconnect(). */
+/** The state of a connection. `waiting`: the next attempt is in `ms`; `ended`: there is none until reconnect(). `held`:
+ * without a WebSocket, how many streams wait until others end. */
 export type State =
-  | { name: 'idle' | 'connecting' | 'live' }
+  | { name: 'idle' | 'connecting' }
+  | { name: 'live'; held?: number }
   | { name: 'waiting'; ms: number; error?: Reason }
   | { name: 'ended'; error: Reason };
 
@@ -196,12 +198,12 @@ export class Connection extends Streams {
       await new Promise<void>((_, leave) => {
         this.#leave = leave;
         this.#begin = (name) => {
+          this.#tellHeld();
           const all = [...this.#channels.values()], channel = this.#channels.get(name);
           if (!channel || channel.response || all.filter(({ response }) => response).length >= MAX_RESPONSES) return;
           channel.response = new AbortController();
           this.#read(name, channel, channel.response.signal).catch(leave);
         };
-        this.#tell({ name: 'live' });
         for (const name of this.#channels.keys()) this.#begin(name);
       });
     } finally {
@@ -248,6 +250,11 @@ export class Connection extends Streams {
   #tell(state: State): void {
     this.state = state;
     this.options.onState?.(state);
+  }
+
+  #tellHeld(): void {
+    const { state } = this, held = Math.max(0, this.#channels.size - MAX_RESPONSES);
+    if (state.name !== 'live' || (state.held ?? 0) !== held) this.#tell(held ? { name: 'live', held } : { name: 'live' });
   }
 
   #send(operation: object): void {

@@ -232,6 +232,24 @@ test('where no WebSocket can be opened, each stream is a response', async () => 
   await until(() => of('tea').signal.aborted);
 });
 
+test('without a WebSocket five streams are read at a time, and the state says how many wait', async () => {
+  const { responses, of } = playResponses();
+  delete globalThis.WebSocket;
+  const { connection } = connect();
+  const stop = new AbortController();
+  read(connection.filter({ track: 'first' }, { signal: stop.signal }));
+  for (let i = 2; i <= 7; i++) read(connection.filter({ track: `word${i}` }));
+  await until(() => responses.length === 5 && connection.state.held === 2);
+  stop.abort();
+  await until(() => responses.length === 6);
+  assert.ok(of('word6'));
+  await until(() => connection.state.held === 1);
+  of('word2').say({ type: 'disconnect', code: 'complete', reason: 'until is reached' }, at(3));
+  await until(() => responses.length === 7);
+  assert.deepEqual(connection.state, { name: 'live' });
+  connection.close();
+});
+
 test('where there are no WebSockets at all, each stream is a response', async () => {
   const { responses, of } = playResponses();
   delete globalThis.WebSocket;
