@@ -22,6 +22,7 @@ class Situation:
     others: tuple = ()            # parameters of further streams on the connection, or of `beside`; `ends` is that of the first
 
 
+SHORT_S = 2.0  # of silence, which is waited for; the visit after it must not take that long on a busy machine
 GAP = {"type": "gap", "from": at(1), "to": at(5), "reason": "retention"}
 LATE = f"{at(30)}~{at(20)}:2"
 WARNING = {"type": "warning", "code": "behind", "events": 9, "ms": 5}
@@ -75,8 +76,8 @@ SITUATIONS = [
     Situation("cut five times", tuple(visit(head(), *events(n), CUT) for n in range(11, 16)), tuple(range(11, 16))),
     Situation("nothing but cuts", (visit(CUT), visit(CUT), visit(CUT)), (), "TooManyTries", max_tries=2),
     Situation("silence", (visit(head(), *events(11), SILENCE), visit(head(), *events(12), since=at(11))), (11, 12),
-              silence_s=0.5),
-    Situation("silence before the head", (visit(SILENCE), visit(head(), *events(11))), (11,), silence_s=0.5),
+              silence_s=SHORT_S),
+    Situation("silence before the head", (visit(SILENCE), visit(head(), *events(11))), (11,), silence_s=SHORT_S),
     Situation("keep-alives move the cursor", (visit(head(), *events(11), cursor(40), CUT), visit(head(), since=at(40))),
               (11,)),
     Situation("the beginning is a cursor", (visit(head(), cursor(9), CUT), visit(head(), *events(11), since=at(9))), (11,)),

@@ -2,7 +2,7 @@
 
 from script import (BINARY, COMPLETE, CUT, PING, PINGED, PONG, SILENCE, answer, at, close, deflated, disconnect, events, fragments,
                     frame, frame_bytes, frames, head, message_bytes, post, refuse, upgrade, visit)
-from situations import HTML, Situation
+from situations import HTML, SHORT_S, Situation
 
 LARGE = post(12, filler="x" * 70_000)
 CAFE = post(11, text="caf\u00e9 \U0001f375")
@@ -41,7 +41,7 @@ WEBSOCKET_SITUATIONS = [
     goes_on("cut inside of the length of a frame", head(), *events(11), cut_at(5, LARGE), CUT),
     goes_on("cut inside of a frame", head(), *events(11), cut_at(30), CUT),
     goes_on("closed inside of an event", head(), *events(11), frame(frame_bytes(b'{"id"', final=False)), close(1001)),
-    goes_on("silence inside of a frame", head(), *events(11), cut_at(30), SILENCE, silence_s=0.5),
+    goes_on("silence inside of a frame", head(), *events(11), cut_at(30), SILENCE, silence_s=SHORT_S),
 
     # --- closed
     *(closed_by(code) for code in (None, 1000, 1001, 1008, 1011, 1012, 1013, 4008, 4012)),
