@@ -29,8 +29,8 @@ struct ranges {
 
 enum kind { COUNTS, PICKS, TRENDS };
 
-/* The members that every event needs are next to each other, because with a thousand other counters
- * they are not in the cache. */
+/* The members that every event needs are next to each other, from noted.count to `question`,
+ * because with a thousand other counters they are not in the cache. */
 struct counter {
     struct ranges gaps;             /* missing ids */
     struct ranges retelling;        /* the buckets up to `told` that are sent again */

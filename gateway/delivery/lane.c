@@ -248,17 +248,19 @@ static struct sl_cursor before_waiting(const struct lane *lane, const struct eve
 
 void lane_append(struct lane *lane, struct event *event, struct sl_slice tail)
 {
-    struct sl_cursor before = lane->deliver->head;
+    const struct sl_cursor *before = &lane->deliver->head;
+    struct sl_cursor of_waiting;
 
     if (client_is_beyond(lane->until, event->id))
         return;
-    if (lane->outbox.is_incomplete)
-        before = before_waiting(lane, event);
-    else if (lane_leaves_out(lane, event)) {
+    if (lane->outbox.is_incomplete) {
+        of_waiting = before_waiting(lane, event);
+        before = &of_waiting;
+    } else if (lane_leaves_out(lane, event)) {
         leave_out(lane, event);
         return;
     }
-    lane_owe(lane, event, &before, tail);
+    lane_owe(lane, event, before, tail);
 }
 
 void lane_add_catcher(struct lane *lane, struct list_node *node)
