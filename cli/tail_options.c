@@ -333,11 +333,7 @@ void tail_options_read(struct cli *cli, int argc, char **argv, struct tail_argum
         cli_usage(cli, "--pretty and --json cannot be combined");
     arguments->is_pretty = is_pretty || (!is_json && isatty(STDOUT_FILENO));
     check_parameters(cli, stream, arguments);
-    if (!arguments->token || !*arguments->token)
-        cli_usage(cli,
-                  "--token TOKEN is needed, or SLUICE_TOKEN in the environment; 'sluice token' "
-                  "makes one");
-    server_check_token(cli, arguments->token);
+    server_need_token(cli, arguments->token);
 }
 
 void tail_arguments_done(struct tail_arguments *arguments)
