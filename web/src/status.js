@@ -1,7 +1,7 @@
 // status.js - the page at /status: the server's verdict, the path of an event, the last 15 minutes,
 // what happened, and which streams are behind. It asks once a second, and each answer has what is new.
 
-import { $, announce, make } from './dom.js';
+import { $, announce, make, put } from './dom.js';
 import { formatBound, formatBytes, formatCount, formatRatio, formatSeconds } from './format.js';
 import { workerState } from './health.js';
 import { clockTime } from './ids.js';
@@ -101,10 +101,6 @@ takeTokenFromAddress();
 const samples = new Samples();
 const past = new Past();
 const plots = new Plots($('#plots'), $('#moment'), PLOTS, clockTime);
-
-function put(element, text) {
-  if (element.textContent !== text) element.textContent = text;
-}
 
 const putIn = (id, text) => put($(`#${id}`), text);
 
