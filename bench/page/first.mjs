@@ -28,7 +28,7 @@ function watch() {
   const signs = {
     number: () => /\d/.test(text('#rate')),
     post: () => document.querySelector('.row') !== null,
-    past: () => / in 15 min/.test(text('#about')) && !/reading/.test(text('#about')) && text('#state-text').startsWith('Live'),
+    past: () => / in 15 min/.test(text('#about')) && !/loading/.test(text('#about')) && text('#state-text').startsWith('Live'),
   };
   new MutationObserver(() => {
     for (const [name, isThere] of Object.entries(signs)) {
