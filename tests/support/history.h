@@ -18,7 +18,6 @@
 
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/log_cache.h"
-#include "gateway/delivery/rule_set.h"
 #include "gateway/intake/shard_order.h"
 #include "tests/support/cmocka_all.h"
 
@@ -26,8 +25,9 @@ enum {
     HISTORY_FACTS = 4000, /* of a shard */
     HISTORY_SHARDS = 3,
     HISTORY_WORDS = 3,
-    HISTORY_AUTHORS = 5, /* the first one is the reader */
-    HISTORY_CELLS = 4,   /* of one degree; the last one: no place */
+    HISTORY_AUTHORS = 5,
+    HISTORY_READER = 0, /* one of the authors */
+    HISTORY_CELLS = 4,  /* of one degree; the last one: no place */
     HISTORY_CHANGES = 400,
 };
 
@@ -65,6 +65,8 @@ struct redis {
     uint32_t shard;
 };
 
+struct wish; /* wish.h */
+
 struct history_settings {
     uint32_t shards;
     unsigned seed;
@@ -82,7 +84,7 @@ extern uv_loop_t loop;
 
 extern const char *const history_words[HISTORY_WORDS];
 extern const char *const history_langs[2];
-/* The name of an author; that of the reader is history_author(0). */
+/* The name of an author. */
 const char *history_author(unsigned author);
 
 /* Fixture: once for each test. */
@@ -136,37 +138,5 @@ struct sl_cursor history_head(void);
 /* Over all shards: everything up to there has passed, or was reported as a gap. */
 uint64_t newest_told(void);
 bool all_has_passed(void);
-
-/* --- what somebody wants --- */
-
-enum wish_kind {
-    WISH_FILTER, /* always the same words */
-    WISH_RULES,  /* words that change */
-    WISH_HOME    /* authors, by the relations of the reader */
-};
-
-/* What somebody wanted when. */
-struct wish {
-    enum wish_kind kind;
-    size_t count;
-    struct {
-        uint64_t since; /* `now` */
-        unsigned bits;  /* of words or authors */
-    } changes[HISTORY_CHANGES];
-};
-
-/* WISH_FILTER: all words, or the first one. */
-struct wish wish_new(enum wish_kind kind, unsigned words);
-/* `*ret_rules` is set for WISH_RULES. */
-void wish_subscribe(const struct wish *wish, struct client *client, struct rule_set **ret_rules);
-/* One word more or less. */
-void wish_change_rules(struct wish *wish, struct client *client, struct rule_set *rules);
-/* The same, or for a home stream, the authors that its reader is shown. */
-const struct wish *wish_history(const struct wish *wish);
-/* Whether the change was the last one at some point from `from` to `to`. */
-bool wish_was_valid(const struct wish *history, size_t change, uint64_t from, uint64_t to);
-/* Whether the fact is a post that was wanted after that change. */
-bool wish_has(const struct wish *history, size_t change, const struct fact *fact);
-/* Whether it was wanted at some point from `from` to `to`, or all the time. */
-bool wish_ever(const struct wish *wish, const struct fact *fact, uint64_t from, uint64_t to);
-bool wish_always(const struct wish *wish, const struct fact *fact, uint64_t from, uint64_t to);
+/* The authors that the reader is shown on a home stream, and was shown when. */
+const struct wish *history_shown(void);

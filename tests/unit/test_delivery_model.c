@@ -24,6 +24,7 @@
 #include "tests/support/fake_client.h"
 #include "tests/support/history.h"
 #include "tests/support/rounds.h"
+#include "tests/support/wish.h"
 
 enum {
     CLIENTS = 8,

@@ -22,6 +22,7 @@
 #include "tests/support/fake_client.h"
 #include "tests/support/history.h"
 #include "tests/support/rounds.h"
+#include "tests/support/wish.h"
 
 enum {
     CLIENTS = 8,
