@@ -1,4 +1,4 @@
-/* event_pretty.c - the output of `sluice tail --pretty`.
+/* event_pretty.c - the output of `sluice tail --pretty` on streams of events.
  *
  *     10:04:33 @ada (Ada Lovelace): Tea at five
  *     10:05:01 @bob, answering 114871006871552: On my way
@@ -12,10 +12,7 @@
 
 #include <string.h>
 
-#include <jansson.h>
-
 #include "base/clock.h"
-#include "cli/bucket_pretty.h"
 #include "cli/pretty.h"
 
 /* An invalid time is printed unchanged. */
@@ -104,7 +101,7 @@ static const char *find_relation(const char *type)
     return NULL;
 }
 
-static bool print_event(FILE *file, const json_t *event)
+bool event_pretty_print(FILE *file, const json_t *event)
 {
     const json_t *post = json_object_get(event, "post");
     const char *type = pretty_member(event, "type");
@@ -132,13 +129,4 @@ static bool print_event(FILE *file, const json_t *event)
     }
     fputc('\n', file);
     return true;
-}
-
-bool event_pretty_print(FILE *file, struct sl_slice event)
-{
-    json_t *json = json_loadb(event.data, event.size, 0, NULL);
-    bool is_known = print_event(file, json) || bucket_pretty_print(file, json);
-
-    json_decref(json);
-    return is_known;
 }

@@ -1,11 +1,11 @@
-/* cli/event_pretty.h - prints a message of a stream for people: when, who, what; how many. */
+/* cli/event_pretty.h - prints an event for people: when, who, what. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "base/slice.h"
+#include <jansson.h>
 
-/* Writes an event as a line, or several if its text has them, counts as a line (bucket_pretty.h),
- * trends as a table; times are local. false: unknown, nothing was written. */
-bool event_pretty_print(FILE *file, struct sl_slice event);
+/* Writes an event as a line, or several if its text has them; times are local. false: not a known
+ * event, nothing was written. */
+bool event_pretty_print(FILE *file, const json_t *event);

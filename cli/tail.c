@@ -22,6 +22,7 @@
 
 #include "base/backoff.h"
 #include "base/buffer.h"
+#include "cli/bucket_pretty.h"
 #include "cli/event_pretty.h"
 #include "cli/refusal.h"
 #include "cli/server.h"
@@ -99,11 +100,21 @@ static bool is_enough(const struct tail *tail)
     return tail->arguments.limit > 0 && tail->printed == tail->arguments.limit;
 }
 
-static int print_event(const struct tail *tail, struct sl_slice event)
+/* false: of an unknown kind, nothing was printed. */
+static bool print_for_people(struct sl_slice data)
 {
-    if (tail->arguments.is_pretty && event_pretty_print(stdout, event))
+    json_t *message = json_loadb(data.data, data.size, 0, NULL);
+    bool is_known = event_pretty_print(stdout, message) || bucket_pretty_print(stdout, message);
+
+    json_decref(message);
+    return is_known;
+}
+
+static int print_message(const struct tail *tail, struct sl_slice data)
+{
+    if (tail->arguments.is_pretty && print_for_people(data))
         return ferror(stdout) ? -errno : 0;
-    if (cli_print(stdout, event) < 0 || putchar('\n') == EOF)
+    if (cli_print(stdout, data) < 0 || putchar('\n') == EOF)
         return -errno;
     return 0;
 }
@@ -118,7 +129,7 @@ static void take_data(struct tail *tail, struct sl_slice data)
             fputc('\n', stderr);
         }
         keep_cursor(tail);
-    } else if (print_event(tail, data) < 0) {
+    } else if (print_message(tail, data) < 0) {
         tail->write_error = errno;
     } else {
         keep_cursor(tail);
