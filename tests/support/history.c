@@ -10,24 +10,12 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/stable_hash.h"
-#include "gateway/delivery/home_parts.h"
 #include "gateway/intake/event_decode.h"
 #include "gateway/intake/id_order.h"
 #include "src/model/moment.h"
-#include "tests/support/wish.h"
+#include "tests/support/reader.h"
 
 enum { PAGE_BYTES = 48 << 10, CALL_US = 100 };
-
-enum reader_relation { FOLLOWED, MUTED, HIDDEN, RELATIONS };
-
-/* An event that changes a relation of the reader, and all of them afterwards, in Redis. */
-struct change {
-    uint64_t id;
-    enum reader_relation relation;
-    unsigned author;
-    bool on;
-    unsigned after[RELATIONS]; /* authors, as bits */
-};
 
 struct redis redises[HISTORY_SHARDS];
 uint32_t shards;
@@ -39,18 +27,6 @@ const char *const history_words[HISTORY_WORDS] = {"tea", "milk", "rum"};
 const char *const history_langs[2] = {"en", "ja"};
 static uint64_t random_state, now_us, clock_us, hash_keys;
 static bool has_relations;
-static struct change changes[HISTORY_CHANGES]; /* the first one is the beginning */
-static size_t change_count;
-/* The relations of the reader as the gateway knows them. */
-static struct {
-    bool is_asked; /* for all of them */
-    uint64_t load;
-    size_t changes;                  /* at that time */
-    size_t waiting[HISTORY_CHANGES]; /* changes that have passed since */
-    size_t waiting_count;
-    unsigned now[RELATIONS];
-    struct wish shown; /* authors instead of words */
-} reader;
 static struct metrics_board *board;
 static struct metrics *metrics;
 static struct id_order *order;
@@ -95,78 +71,6 @@ const char *history_author(unsigned author)
     return names[author];
 }
 
-/* --- the reader ------------------------------------------------------------------------------- */
-
-const struct wish *history_shown(void)
-{
-    return &reader.shown;
-}
-
-static void note_shown(void)
-{
-    unsigned shown = reader.now[FOLLOWED] & ~reader.now[MUTED] & ~reader.now[HIDDEN];
-
-    wish_change(&reader.shown, shown | 1u << HISTORY_READER);
-}
-
-/* The last event about two users decides. */
-static void apply(const struct change *change)
-{
-    unsigned bit = 1u << change->author, *authors = &reader.now[change->relation];
-
-    *authors = change->on ? *authors | bit : *authors & ~bit;
-    note_shown();
-}
-
-static void on_load(void *owner, const char *user, uint64_t load)
-{
-    const struct home_feed *feed = hash_map_get(deliver_home(deliver)->feeds, sl_slice_str(user));
-
-    (void)owner;
-    assert_string_equal(user, history_author(HISTORY_READER));
-    if (feed->waiting_count == 0)
-        reader.waiting_count = 0;
-    reader.is_asked = true;
-    reader.load = load;
-    reader.changes = change_count - 1;
-}
-
-static struct home_set set_of(unsigned bits, struct sl_slice room[static HISTORY_AUTHORS])
-{
-    struct home_set set = {.users = room};
-
-    for (unsigned author = 0; author < HISTORY_AUTHORS; author++) {
-        if (bits >> author & 1)
-            room[set.count++] = sl_slice_str(history_author(author));
-    }
-    return set;
-}
-
-/* They were read at some moment since they were asked for. */
-bool answer_home(void)
-{
-    struct sl_slice followed[HISTORY_AUTHORS], muted[HISTORY_AUTHORS], hidden[HISTORY_AUTHORS];
-    const struct change *read;
-    struct home_sets sets;
-
-    if (!reader.is_asked)
-        return false;
-    reader.is_asked = false;
-    read = &changes[reader.changes + below(change_count - reader.changes)];
-    memcpy(reader.now, read->after, sizeof(reader.now));
-    now++;
-    note_shown();
-    for (size_t i = 0; i < reader.waiting_count; i++)
-        apply(&changes[reader.waiting[i]]);
-    reader.waiting_count = 0;
-    sets.followed = set_of(read->after[FOLLOWED], followed);
-    sets.muted = set_of(read->after[MUTED], muted);
-    sets.hidden_by = set_of(read->after[HIDDEN], hidden);
-    home_loaded(deliver_home(deliver), history_author(HISTORY_READER), reader.load, &sets);
-    end_turn();
-    return true;
-}
-
 /* --- Redis ------------------------------------------------------------------------------------ */
 
 static struct fact *last_logged(struct redis *redis)
@@ -197,30 +101,6 @@ static void publish_post(struct fact *fact)
              history_langs[fact->lang], place);
 }
 
-/* The reader follows or mutes an author, or an author hides from the reader; or not any more. */
-static void publish_change(struct fact *fact)
-{
-    static const char *const types[RELATIONS][2] = {
-        {"unfollow", "follow"}, {"unmute", "mute"}, {"unhide", "hide"}};
-    struct change *change = &changes[change_count];
-    const char *of, *to;
-
-    assert_true(change_count < HISTORY_CHANGES);
-    *change = changes[change_count++ - 1];
-    change->id = fact->id;
-    change->relation = one_in(2) ? FOLLOWED : (enum reader_relation)(MUTED + below(2));
-    change->author = 1 + (unsigned)below(HISTORY_AUTHORS - 1);
-    change->after[change->relation] ^= 1u << change->author;
-    change->on = change->after[change->relation] >> change->author & 1;
-    of = history_author(change->relation == HIDDEN ? change->author : HISTORY_READER);
-    to = history_author(change->relation == HIDDEN ? HISTORY_READER : change->author);
-    fact->kind = FACT_RELATION;
-    snprintf(fact->json, sizeof(fact->json),
-             "{\"id\":\"%" PRIu64 "\",\"type\":\"%s\",\"user\":{\"id\":\"%s\"},"
-             "\"target\":{\"id\":\"%s\"}}",
-             fact->id, types[change->relation][change->on], of, to);
-}
-
 void publish(struct redis *redis)
 {
     struct fact *fact = &redis->facts[redis->count], *before = last_logged(redis);
@@ -230,7 +110,7 @@ void publish(struct redis *redis)
     last_id = (last_id / SL_ID_PER_MS + 1) * SL_ID_PER_MS + redis->shard * SL_ID_PER_SHARD;
     *fact = (struct fact){.id = last_id, .previous = before ? before->id : 0, .published_at = now};
     if (has_relations && redis->shard == 0 && one_in(20))
-        publish_change(fact);
+        reader_publish(fact);
     else
         publish_post(fact);
     redis->said[redis->said_end++] = redis->count++;
@@ -465,14 +345,7 @@ static void pass(const struct order_item *item)
     fact->passed_at = ++now;
     for (uint32_t shard = 0; shard < shards; shard++)
         fact->is_late = fact->is_late || redises[shard].heard_of > fact->id;
-    for (size_t i = 1; i < change_count; i++) {
-        if (changes[i].id != item->id)
-            continue;
-        if (reader.is_asked)
-            reader.waiting[reader.waiting_count++] = i;
-        else
-            apply(&changes[i]);
-    }
+    reader_note_passed(item->id);
     deliver_event(deliver, item->event);
 }
 
@@ -632,18 +505,14 @@ void history_begin(const struct history_settings *settings)
     last_id = sl_id_first_at(HISTORY_BEGINS_MS);
     has_relations = settings->has_relations;
     memset(redises, 0, sizeof(redises));
-    memset(&reader, 0, sizeof(reader));
-    changes[0] = (struct change){.after[FOLLOWED] = 0x6};
-    change_count = 1;
     now = clock_us = 1;
     hash_keys = settings->seed;
-    reader.shown = wish_new(WISH_HOME, 0);
     cache = log_cache_new(&cache_settings);
     deliver = deliver_new(&deliver_settings);
     order = id_order_new(&order_settings, &order_callbacks, NULL);
     assert_true(cache && deliver && order);
     deliver_set_log(deliver, cache);
-    home_on_load(deliver_home(deliver), on_load, NULL);
+    reader_begin();
     for (uint32_t shard = 0; shard < shards; shard++) {
         struct shard_order_settings shard_settings = {shard, 0, 4096, metrics};
 

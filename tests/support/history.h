@@ -65,8 +65,6 @@ struct redis {
     uint32_t shard;
 };
 
-struct wish; /* wish.h */
-
 struct history_settings {
     uint32_t shards;
     unsigned seed;
@@ -109,8 +107,6 @@ bool hear_next(struct redis *redis);
 /* Redis answers; false: it was not asked. */
 bool answer_order(struct redis *redis);
 bool answer_batches(struct redis *redis);
-/* The relations of the reader are read for its home feed; false: nobody waits for them. */
-bool answer_home(void);
 void look_up(struct redis *redis);
 /* A round over all shards ends. */
 void end_round(void);
@@ -138,5 +134,3 @@ struct sl_cursor history_head(void);
 /* Over all shards: everything up to there has passed, or was reported as a gap. */
 uint64_t newest_told(void);
 bool all_has_passed(void);
-/* The authors that the reader is shown on a home stream, and was shown when. */
-const struct wish *history_shown(void);

@@ -1,7 +1,7 @@
 #include "tests/support/wish.h"
 
 #include "tests/support/cmocka_all.h"
-#include "tests/support/history.h"
+#include "tests/support/reader.h"
 
 struct wish wish_new(enum wish_kind kind, unsigned words)
 {
@@ -81,7 +81,7 @@ void wish_change_rules(struct wish *wish, struct client *client, struct rule_set
 
 const struct wish *wish_history(const struct wish *wish)
 {
-    return wish->kind == WISH_HOME ? history_shown() : wish;
+    return wish->kind == WISH_HOME ? reader_shown() : wish;
 }
 
 bool wish_was_valid(const struct wish *history, size_t change, uint64_t from, uint64_t to)

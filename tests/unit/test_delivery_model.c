@@ -23,6 +23,7 @@
 #include "tests/support/cmocka_all.h"
 #include "tests/support/fake_client.h"
 #include "tests/support/history.h"
+#include "tests/support/reader.h"
 #include "tests/support/rounds.h"
 #include "tests/support/wish.h"
 
