@@ -64,6 +64,15 @@ struct sl_cursor history_head(void)
     return deliver_cursor(deliver);
 }
 
+struct sl_cursor history_cursor(const struct client *client)
+{
+    struct sl_cursor cursor = deliver_client_cursor(deliver, client);
+
+    if (cursor.id == 0)
+        cursor.id = SL_MOMENT_ID_MIN;
+    return cursor;
+}
+
 const char *history_author(unsigned author)
 {
     static const char *const names[HISTORY_AUTHORS] = {"10", "11", "12", "13", "14"};
@@ -388,7 +397,7 @@ static void on_whole(void *context, uint32_t shard)
 }
 
 /* A shard is complete up to its last event. */
-void end_round(void)
+static void end_round(void)
 {
     uint64_t complete = 0;
 
@@ -400,6 +409,34 @@ void end_round(void)
     }
     id_order_end_round(order, last_id, complete, now_us);
     end_turn();
+}
+
+void turn(void)
+{
+    uv_run(&loop, UV_RUN_NOWAIT);
+    end_round();
+}
+
+bool answer_all(void)
+{
+    bool has_answered = false;
+
+    for (uint32_t shard = 0; shard < shards; shard++) {
+        has_answered = answer_batches(&redises[shard]) || has_answered;
+        has_answered = answer_order(&redises[shard]) || has_answered;
+        while (hear_next(&redises[shard]))
+            has_answered = true;
+    }
+    return has_answered;
+}
+
+void end_faults(void)
+{
+    for (uint32_t shard = 0; shard < shards; shard++) {
+        mend(&redises[shard]);
+        connect_again(&redises[shard]);
+        publish(&redises[shard]); /* so that the rewind is noticed */
+    }
 }
 
 struct fact *fact_of(uint64_t id)

@@ -108,8 +108,11 @@ bool hear_next(struct redis *redis);
 bool answer_order(struct redis *redis);
 bool answer_batches(struct redis *redis);
 void look_up(struct redis *redis);
-/* A round over all shards ends. */
-void end_round(void);
+/* The loop does what it can do now, then a round over all shards ends. */
+void turn(void);
+/* Redis answers everything it was asked, and all live messages are received; false: there was
+ * nothing. */
+bool answer_all(void);
 void end_turn(void);
 
 /* --- faults --- */
@@ -126,11 +129,15 @@ void spoil(struct redis *redis);
 void mend(struct redis *redis);
 /* The next events are not received, and are deleted from the log meanwhile, or unreadable. */
 void swallow(struct redis *redis);
+/* The log is repaired, all connect again, and are told of a rewind by another event. */
+void end_faults(void);
 
 /* --- what has happened --- */
 
 struct fact *fact_of(uint64_t id);
 struct sl_cursor history_head(void);
+/* In the form of a channel. */
+struct sl_cursor history_cursor(const struct client *client);
 /* Over all shards: everything up to there has passed, or was reported as a gap. */
 uint64_t newest_told(void);
 bool all_has_passed(void);

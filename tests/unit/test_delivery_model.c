@@ -19,7 +19,6 @@
 #include "filters/sample.h"
 #include "gateway/delivery/deliver_parts.h"
 #include "gateway/front/event_fields.h"
-#include "src/model/moment.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/fake_client.h"
 #include "tests/support/history.h"
@@ -71,15 +70,6 @@ static struct client_model clients[CLIENTS];
 static unsigned run_seed;
 static bool is_short_of_memory; /* at times */
 static bool are_sampled;        /* all clients, at times */
-/* In the form of a channel. */
-static struct sl_cursor cursor_of(const struct client *client)
-{
-    struct sl_cursor cursor = deliver_client_cursor(deliver, client);
-
-    if (cursor.id == 0)
-        cursor.id = SL_MOMENT_ID_MIN;
-    return cursor;
-}
 
 /* --- clients ---------------------------------------------------------------------------------- */
 
@@ -235,7 +225,7 @@ static void make_room(struct client_model *client, size_t bytes)
 static void join(struct client_model *client)
 {
     fake_client_init(&client->fake, FORMAT_NDJSON, history_head);
-    client->fake.cursor_of = cursor_of;
+    client->fake.cursor_of = history_cursor;
     assert_non_null(buffer_reserve(&client->fake.received,
                                    1 << 20)); /* otherwise the test's own allocation could fail */
     assert_non_null(buffer_reserve(&client->fake.held, 1 << 12));
@@ -358,7 +348,7 @@ static void come_back(struct client_model *client)
 static void leave(struct client_model *client, bool is_polite)
 {
     struct sl_cursor cursor = fake_client_lives(&client->fake) || client->fake.client.catcher
-                                  ? cursor_of(&client->fake.client)
+                                  ? history_cursor(&client->fake.client)
                                   : client->fake.disconnect_cursor;
 
     if (is_polite) {
@@ -500,12 +490,6 @@ static void judge(const struct client_model *client)
 
 /* --- one run ---------------------------------------------------------------------------------- */
 
-static void turn(void)
-{
-    uv_run(&loop, UV_RUN_NOWAIT);
-    end_round();
-}
-
 static bool all_are_live(void)
 {
     for (size_t i = 0; i < CLIENTS; i++) {
@@ -527,12 +511,7 @@ static void settle(void)
         for (int i = 0; i < 20; i++)
             turn();
         moves = answer_home();
-        for (uint32_t shard = 0; shard < shards; shard++) {
-            moves = answer_batches(&redises[shard]) || moves;
-            moves = answer_order(&redises[shard]) || moves;
-            while (hear_next(&redises[shard]))
-                moves = true;
-        }
+        moves = answer_all() || moves;
         for (size_t i = 0; i < CLIENTS; i++) {
             attend(&clients[i]);
             if (clients[i].is_there)
@@ -675,11 +654,7 @@ static void run(uint32_t shard_count, unsigned seed)
         if (is_short_of_memory && one_in(20))
             step_short_of_memory();
     }
-    for (uint32_t shard = 0; shard < shards; shard++) {
-        mend(&redises[shard]);
-        connect_again(&redises[shard]);
-        publish(&redises[shard]); /* so that the rewind is noticed */
-    }
+    end_faults();
     for (size_t i = 0; i < CLIENTS; i++) {
         if (!clients[i].is_there && clients[i].count > 0)
             come_back(&clients[i]);

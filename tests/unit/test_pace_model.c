@@ -17,7 +17,6 @@
 
 #include "base/stable_hash.h"
 #include "gateway/delivery/deliver_parts.h"
-#include "src/model/moment.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/fake_client.h"
 #include "tests/support/history.h"
@@ -188,15 +187,6 @@ static void listen_to(struct model_client *client)
     buffer_consume(received, (size_t)(at - text));
 }
 
-static struct sl_cursor cursor_of(const struct client *client)
-{
-    struct sl_cursor cursor = deliver_client_cursor(deliver, client);
-
-    if (cursor.id == 0)
-        cursor.id = SL_MOMENT_ID_MIN;
-    return cursor;
-}
-
 static void make_room(struct model_client *client, size_t bytes)
 {
     if (fake_client_make_room(&client->fake, bytes))
@@ -206,7 +196,7 @@ static void make_room(struct model_client *client, size_t bytes)
 static void join(struct model_client *client)
 {
     fake_client_init(&client->fake, FORMAT_NDJSON, history_head);
-    client->fake.cursor_of = cursor_of;
+    client->fake.cursor_of = history_cursor;
     client->is_there = true;
     client->live_since = UINT64_MAX;
     assert_true(client->coming_count < COMINGS_MAX);
@@ -263,7 +253,7 @@ static void begin_client(struct model_client *client)
 static void leave(struct model_client *client, bool is_polite)
 {
     struct sl_cursor cursor = fake_client_lives(&client->fake) || client->fake.client.catcher
-                                  ? cursor_of(&client->fake.client)
+                                  ? history_cursor(&client->fake.client)
                                   : client->fake.disconnect_cursor;
 
     if (is_polite) {
@@ -700,12 +690,6 @@ static void judge(const struct model_client *client)
 
 /* --- one run ---------------------------------------------------------------------------------- */
 
-static void turn(void)
-{
-    uv_run(&loop, UV_RUN_NOWAIT);
-    end_round();
-}
-
 static bool all_are_live(void)
 {
     for (size_t i = 0; i < CLIENTS; i++) {
@@ -729,12 +713,7 @@ static void settle(void)
         for (int i = 0; i < 20; i++)
             turn();
         moves = answer_home();
-        for (uint32_t shard = 0; shard < shards; shard++) {
-            moves = answer_batches(&redises[shard]) || moves;
-            moves = answer_order(&redises[shard]) || moves;
-            while (hear_next(&redises[shard]))
-                moves = true;
-        }
+        moves = answer_all() || moves;
         for (size_t i = 0; i < CLIENTS; i++) {
             attend(&clients[i]);
             if (clients[i].is_there)
@@ -829,11 +808,7 @@ static void run(uint32_t shard_count, unsigned seed)
     memset(clients, 0, sizeof(clients));
     for (int i = 0; i < STEPS; i++)
         step();
-    for (uint32_t shard = 0; shard < shards; shard++) {
-        mend(&redises[shard]);
-        connect_again(&redises[shard]);
-        publish(&redises[shard]); /* so that the rewind is noticed */
-    }
+    end_faults();
     for (size_t i = 0; i < CLIENTS; i++) {
         if (!clients[i].is_there && clients[i].count > 0)
             join(&clients[i]);
