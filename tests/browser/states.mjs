@@ -36,8 +36,8 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token,
     }
   }
 
-  // A proxy that knows no upgrades; returns its address, and what ends it.
-  async function startProxy() {
+  // Runs the test with the address of a proxy that knows no upgrades.
+  async function withProxy(test) {
     const proxy = http.createServer((request, response) => {
       const { url, method, headers } = request;
       const onward = http.request(servers.url + url, { method, headers }, (answer) => {
@@ -50,27 +50,29 @@ export function stateTests({ Visit, servers, until, isAccessible, folder, token,
     });
     proxy.on('upgrade', (_, socket) => socket.end('HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n'));
     await new Promise((resolve) => { proxy.listen(0, '127.0.0.1', resolve); });
-    return [`http://127.0.0.1:${proxy.address().port}`, () => {
+    try {
+      await test(`http://127.0.0.1:${proxy.address().port}`);
+    } finally {
       proxy.closeAllConnections();
       proxy.close();
-    }];
+    }
   }
 
   return {
     async 'where no WebSocket is let through, the page says what waits'() {
-      await servers.post('ada', 'a quoll', '--lang', 'en');
-      const [url, stop] = await startProxy();
-      const visit = await Visit.open('/');
-      await visit.page.goto(`${url}/#a=quoll&range=15m&token=${token()}`);
-      await visit.page.getByText(/: 2 parts of this page wait\.$/).waitFor();
-      assert.equal(await visit.text('#state-text'), 'Partly live');
-      await visit.row('a quoll').first().waitFor();
-      await visit.tells('1 post in 15 min');
-      await isAccessible(visit.page);
-      await shoot(visit, 'no-websocket');
-      visit.forgive(/^asked http|WebSocket connection to/);
-      await visit.close();
-      stop();
+      await servers.post('ada', 'a monito', '--lang', 'en');
+      await withProxy(async (url) => {
+        const visit = await Visit.open('/');
+        await visit.page.goto(`${url}/#a=monito&range=15m&token=${token()}`);
+        await visit.page.getByText(/: 2 parts of this page wait\.$/).waitFor();
+        assert.equal(await visit.text('#state-text'), 'Partly live');
+        await visit.row('a monito').waitFor();
+        await visit.tells('1 post in 15 min');
+        await isAccessible(visit.page);
+        await shoot(visit, 'no-websocket');
+        visit.forgive(/^asked http|WebSocket connection to/);
+        await visit.close();
+      });
     },
 
     async 'a post says which question it is there for, and which part of it'() {
