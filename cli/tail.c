@@ -6,9 +6,8 @@
  * most an hour, otherwise after a random wait that doubles up to a minute. A refusal that would
  * only be repeated, and a `disconnect` that does not invite the client back, end the program.
  *
- * The stream is requested as Server-Sent Events, because only this format says for each event
- * whether its id is a cursor. Events that were published without the log have ids, too, which are
- * no cursors. */
+ * The stream is requested as Server-Sent Events, whose `id:` lines are cursors, whatever ids the
+ * events have. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

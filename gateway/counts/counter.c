@@ -401,7 +401,8 @@ static int add_stray(struct counter *counter, struct event *event, struct sl_sli
 
     if (event->kind == EVENT_POST)
         return tell_skipped(counter, &cursor, 1, event);
-    return tell_event(counter, event->id ? as_late(event, &cursor) : event_ref(event), 0, 0, tail);
+    return tell_event(
+        counter, event->id ? as_late(event, &cursor) : event_at_cursor(event, &cursor), 0, 0, tail);
 }
 
 static int add_to_picks(struct counter *counter, struct event *event, struct sl_slice tail)

@@ -164,17 +164,6 @@ static bool leaves_out(const struct catcher *catcher, const struct event *event)
            !catcher_is_late_news(catcher, event);
 }
 
-static bool is_same(const struct sl_cursor *a, const struct sl_cursor *b)
-{
-    if (a->id != b->id || a->group_count != b->group_count)
-        return false;
-    for (uint32_t i = 0; i < a->group_count; i++) {
-        if (a->groups[i].low != b->groups[i].low || a->groups[i].shards != b->groups[i].shards)
-            return false;
-    }
-    return true;
-}
-
 /* The event contains the cursor of the other clients. If this client is not at the same position,
  * because a shard is behind or the event is late only for it, it is given a copy with its own
  * cursor. */
@@ -194,13 +183,24 @@ static int give_as_it_stands(struct catcher *catcher, struct event *event, struc
     else
         catcher_move_in_log(catcher, &after, event->shard, event->id);
     cursor = position_cursor(&after);
-    if (is_late == event->is_late && is_same(&cursor, event->cursor ? event->cursor : &id))
+    if (is_late == event->is_late && sl_cursor_equals(&cursor, event->cursor ? event->cursor : &id))
         return outbox_append(&catcher->outbox, event, &before, tail, 0);
     copy = event_copy_with_cursor(event, &cursor, is_late);
     if (!copy)
         return -ENOMEM;
     r = outbox_append(&catcher->outbox, copy, &before, tail, 0);
     event_unref(copy);
+    return r;
+}
+
+/* The client may be elsewhere than the clients that got it when it passed. */
+static int give_unlogged(struct catcher *catcher, struct event *event, struct sl_slice tail)
+{
+    const struct sl_cursor cursor = catcher_cursor(catcher);
+    struct event *placed = event_at_cursor(event, &cursor);
+    int r = placed ? outbox_append(&catcher->outbox, placed, &cursor, tail, 0) : -ENOMEM;
+
+    event_unref(placed);
     return r;
 }
 
@@ -212,6 +212,8 @@ static int give(struct catcher *catcher, struct event *event, struct sl_slice ta
         (!position_is_plain(&catcher->at) || event->cursor || event->id < catcher->at.id ||
          !position_is_plain(catcher->catch_up->settings.passed)))
         return give_as_it_stands(catcher, event, tail);
+    if (event_is_unlogged(event))
+        return give_unlogged(catcher, event, tail);
     if (!event->id && !position_is_plain(&catcher->at))
         return give_control(catcher, event);
     return outbox_append(&catcher->outbox, event, &before, tail, 0);

@@ -473,6 +473,10 @@ static int place(struct deliver *deliver, struct event *event, struct event **re
         note_late(deliver, event);
         update_head(deliver);
     }
+    if (event_is_unlogged(event)) {
+        *ret_placed = event_at_cursor(event, &deliver->head);
+        return *ret_placed ? 0 : -ENOMEM;
+    }
     if (!event->id || (!deliver->behind_shards && position_is_plain(&deliver->passed))) {
         *ret_placed = event_ref(event);
         return 0;

@@ -237,8 +237,8 @@ static struct sl_cursor before_waiting(const struct lane *lane, const struct eve
     const struct sl_cursor id = {.id = event->id};
     struct position position;
 
-    if (!event->id)
-        return lane->outbox.complete_until;
+    if (!event->id) /* a gap has none; all that passed before an unlogged event has been owed */
+        return event->cursor ? *event->cursor : lane->outbox.complete_until;
     if (lane->deliver->ring.shards == 1)
         return id; /* an entry's cursor is less than its id */
     position_set(&position, event->cursor ? event->cursor : &id);

@@ -4,10 +4,10 @@
  * in the JSON. So its bytes can be copied anywhere, even to another process, if the slices are
  * adjusted by the distance that the JSON has moved. It is freed with the last reference. A copy
  * with another cursor shares the original, to whose memory its view points, and has only what
- * differs: the cursor, the frames, and the JSON of a late event, which is the original's with two
- * more members. A reduction has memory of its own; neither it nor the original keeps the other
- * alive, and whichever is freed first unlinks itself from the other. Nothing is limited here; the
- * decoder and outboxes do that. */
+ * differs: the cursor, the frames, and the JSON of late and unlogged events, which is the
+ * original's with further members. A reduction has memory of its own; neither it nor the original
+ * keeps the other alive, and whichever is freed first unlinks itself from the other. Nothing is
+ * limited here; the decoder and outboxes do that. */
 #include "gateway/intake/event.h"
 
 #include <assert.h>
@@ -17,6 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "src/model/moment.h"
 
 static const char *const kind_names[EVENT_SAMPLING + 1] = {
     [EVENT_POST] = "post",         [EVENT_DELETE] = "delete",   [EVENT_FOLLOW] = "follow",
@@ -51,11 +52,15 @@ int event_set_cursor(struct event *event, const struct sl_cursor *cursor)
 struct event *event_copy_with_cursor(struct event *event, const struct sl_cursor *cursor,
                                      bool is_late)
 {
+    const struct sl_cursor beginning = {.id = SL_MOMENT_ID_MIN}; /* lower ones are times */
+    const struct sl_cursor *after = cursor->id ? cursor : &beginning;
     char text[SL_CURSOR_TEXT_SIZE], tail[SL_CURSOR_TEXT_SIZE + 32];
     struct sl_slice json = event->original ? event->original->json : event->json;
-    size_t tail_size = (size_t)snprintf(tail, sizeof(tail), ",\"late\":true,\"cursor\":\"%s\"}",
-                                        sl_cursor_print(cursor, text));
-    size_t size = is_late ? json.size - 1 + tail_size : 0;
+    bool says_cursor = is_late || event_is_unlogged(event);
+    size_t tail_size =
+        (size_t)snprintf(tail, sizeof(tail), ",%s\"cursor\":\"%s\"}",
+                         is_late ? "\"late\":true," : "", sl_cursor_print(after, text));
+    size_t size = says_cursor ? json.size - 1 + tail_size : 0;
     struct event *copy = mem_alloc(sizeof(*copy) + size);
     char *room;
 
@@ -69,20 +74,28 @@ struct event *event_copy_with_cursor(struct event *event, const struct sl_cursor
     copy->reductions = NULL;
     copy->is_late = is_late;
     copy->original = event_ref(event->original ? event->original : event);
-    copy->bytes = sizeof(*copy) + size + sizeof(*cursor);
+    copy->bytes = sizeof(*copy) + size + sizeof(*after);
     copy->json = json;
     copy->cursor = NULL;
-    if (is_late) {
+    if (says_cursor) {
         room = (char *)(copy + 1);
         memcpy(room, json.data, json.size - 1);
         memcpy(room + json.size - 1, tail, tail_size);
         copy->json = sl_slice(room, size);
     }
-    if (event_set_cursor(copy, cursor) < 0) {
+    if (event_set_cursor(copy, after) < 0) {
         event_unref(copy);
         return NULL;
     }
     return copy;
+}
+
+struct event *event_at_cursor(struct event *event, const struct sl_cursor *cursor)
+{
+    assert(event_is_unlogged(event));
+    return event->cursor && sl_cursor_equals(event->cursor, cursor)
+               ? event_ref(event)
+               : event_copy_with_cursor(event, cursor, false);
 }
 
 /* ---- reductions ---- */

@@ -97,10 +97,13 @@ struct event *event_new_control(enum event_kind kind, struct sl_slice json);
  * built. 0; -ENOMEM. */
 int event_set_cursor(struct event *event, const struct sl_cursor *cursor);
 /* Copies the event for a client that has another cursor after it. `is_late`: the client has
- * received events with greater ids, and the JSON says so, with the cursor. The caller owns one
- * reference; NULL: out of memory. */
+ * received events with greater ids, and the JSON says so. The JSON of late and unlogged events
+ * contains the cursor. The caller owns one reference; NULL: out of memory. */
 struct event *event_copy_with_cursor(struct event *event, const struct sl_cursor *cursor,
                                      bool is_late);
+/* An unlogged event for clients that are at this cursor: itself if they are where it passed,
+ * otherwise a copy. The caller owns one reference; NULL: out of memory. */
+struct event *event_at_cursor(struct event *event, const struct sl_cursor *cursor);
 
 /* Creates the event for clients that want only some of its members: `json`, which is copied. It is
  * for outboxes, and has neither view nor audience. The caller owns one reference; NULL: out of
@@ -137,6 +140,12 @@ void event_slices(struct sl_event_view *view, struct sl_slice *audience,
 static inline bool event_is_for_clients(const struct event *event)
 {
     return event->kind < EVENT_HIDE;
+}
+
+/* Published without the log: the id that clients see is the producer's, and no cursor. */
+static inline bool event_is_unlogged(const struct event *event)
+{
+    return event_is_for_clients(event) && !event->id && !event->is_late;
 }
 
 /* Whether it announces or withdraws a revocation, if it comes from a log. */

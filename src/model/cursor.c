@@ -173,3 +173,14 @@ void sl_cursor_move(struct sl_cursor *cursor, uint64_t id)
     while (cursor->group_count > 0 && cursor->groups[cursor->group_count - 1].low >= id)
         cursor->group_count--;
 }
+
+bool sl_cursor_equals(const struct sl_cursor *a, const struct sl_cursor *b)
+{
+    if (a->id != b->id || a->group_count != b->group_count)
+        return false;
+    for (uint32_t i = 0; i < a->group_count; i++) {
+        if (a->groups[i].low != b->groups[i].low || a->groups[i].shards != b->groups[i].shards)
+            return false;
+    }
+    return true;
+}

@@ -56,6 +56,8 @@ void sl_cursor_lower(struct sl_cursor *cursor, uint32_t shard, uint64_t low);
  * new id leave them. */
 void sl_cursor_move(struct sl_cursor *cursor, uint64_t id);
 
+bool sl_cursor_equals(const struct sl_cursor *a, const struct sl_cursor *b);
+
 static inline bool sl_cursor_is_plain(const struct sl_cursor *cursor)
 {
     return cursor->group_count == 0;

@@ -11,6 +11,7 @@ import pytest
 
 from harness import events
 from harness.cli import Cli
+from harness.producers import Outsider
 from harness.redis_server import shard_of
 from harness.streams import Collector, Refused
 from harness.waiting import eventually
@@ -239,6 +240,25 @@ def test_cursor_older_than_the_log(servers, cli_for, transport):
             events.by_shard(ids(log[200:]))
     with gateway.stream(f"{FIREHOSE}?since={max(lost)}", transport) as stream:  # nothing is missing
         assert_next(stream, ids(log[200:]))
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_an_event_without_the_log_says_where_to_resume(servers, cli_for, transport):
+    """Its id is the producer's, whose clock is an hour ahead."""
+    redis = servers.redis()
+    cli = cli_for(redis)
+    cli.run("user", "add", "ada")
+    gateway = servers.gateway(redis)
+    with gateway.stream(FIREHOSE, transport) as stream:
+        stream.until(cli.run("post", "--user", "ada", "before"))
+        Outsider(redis).publish(ahead_s=3600)
+        outside = stream.next()
+    with pytest.raises(Refused) as refused:
+        gateway.stream(f"{FIREHOSE}?since={outside['id']}")
+    assert refused.value.response.json["error"]["code"] == "bad_since"
+    missed = cli.run("post", "--user", "ada", "missed")
+    with gateway.stream(f"{FIREHOSE}?since={outside['cursor']}", transport) as stream:
+        assert stream.next()["id"] == missed
 
 
 def test_since_a_little_ahead_of_now_is_now(servers, cli_for):

@@ -19,6 +19,15 @@ static void post_unlogged(const char *user)
     deliver_turn_end(deliver);
 }
 
+static uint64_t last_load;
+
+static void on_load(void *owner, const char *user, uint64_t load)
+{
+    (void)owner;
+    (void)user;
+    last_load = load;
+}
+
 /* --- connecting with a cursor ----------------------------------------------------------------- */
 
 static void test_what_is_in_the_ring_needs_no_log(void **state)
@@ -364,6 +373,35 @@ static void test_events_without_a_log_come_from_the_ring(void **state)
     assert_int_equal(a.client.sent_events, 102); /* including the warning */
 }
 
+/* The id that clients see is the producer's. */
+static void test_an_event_without_a_log_says_the_cursor(void **state)
+{
+    struct sl_slice ada = SL_SLICE("ada");
+    struct home_sets sets = {.followed = {&ada, 1}};
+    char said[SL_ID_TEXT_SIZE + 16];
+
+    (void)state;
+    subscribe(&a, NULL);
+    post_unlogged("bob"); /* the log is still empty */
+    assert_non_null(strstr(buffer_str(&a.received), "\"cursor\":\"10000000000000\"}\r\n"));
+    posts(10);
+    received(&a);
+    resume(&b, NULL, id_at(4));
+    home_on_load(deliver_home(deliver), on_load, NULL);
+    assert_int_equal(
+        deliver_subscribe_home(deliver, &c.client, SL_SLICE("eve"), 1u << SL_EVENT_POST, -1), 0);
+    post("passes while the feed is loaded");
+    post_unlogged("ada");
+    settle();
+    post("later");
+    home_loaded(deliver_home(deliver), "eve", last_load, &sets);
+    deliver_turn_end(deliver);
+    snprintf(said, sizeof(said), "\"cursor\":\"%" PRIu64 "\"}\r\n", id_at(10));
+    assert_non_null(strstr(buffer_str(&a.received), said));
+    assert_non_null(strstr(buffer_str(&b.received), said));
+    assert_non_null(strstr(buffer_str(&c.received), said));
+}
+
 static void test_events_without_a_log_that_are_gone_are_told_as_a_gap(void **state)
 {
     const char *got, *gap;
@@ -437,15 +475,6 @@ static void test_however_many_wait_a_turn_of_the_loop_is_short(void **state)
 }
 
 /* --- home and named rules --------------------------------------------------------------------- */
-
-static uint64_t last_load;
-
-static void on_load(void *owner, const char *user, uint64_t load)
-{
-    (void)owner;
-    (void)user;
-    last_load = load;
-}
 
 static void test_a_home_stream_resumes_with_the_graph_of_today(void **state)
 {
@@ -594,6 +623,7 @@ int main(void)
         CATCH_UP_TEST(test_who_holds_out_for_ever_costs_little),
         CATCH_UP_TEST(test_who_does_not_read_for_too_long_is_too_slow),
         CATCH_UP_TEST(test_events_without_a_log_come_from_the_ring),
+        CATCH_UP_TEST(test_an_event_without_a_log_says_the_cursor),
         CATCH_UP_TEST(test_events_without_a_log_that_are_gone_are_told_as_a_gap),
         CATCH_UP_TEST(test_a_resumed_client_gets_events_without_a_log_from_then_on),
         CATCH_UP_TEST(test_however_many_wait_a_turn_of_the_loop_is_short),

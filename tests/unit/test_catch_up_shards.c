@@ -6,6 +6,7 @@
 #include "gateway/intake/gap.h"
 #include "gateway/delivery/home.h"
 #include "tests/support/catch_up_scene.h"
+#include "tests/support/events.h"
 
 /* The end of the log of shard 2 is requested later than that of shard 1, which has an event in
  * between. */
@@ -369,6 +370,33 @@ static void test_who_has_more_of_a_shard_that_is_behind_is_not_sent_it_again(voi
     }
 }
 
+/* Its id is the producer's. */
+static void test_an_event_without_a_log_says_the_cursor_of_each_client(void **state)
+{
+    struct event *event = event_post(0, "bob", "from elsewhere");
+    struct sl_cursor cursor;
+    uint64_t late, ids[2];
+    char said[64];
+
+    (void)state;
+    begin_with_quiet_shards(1 << 20);
+    leave_behind(&late, ids);
+    subscribe(&a, NULL);
+    subscribe(&b, NULL);
+    cursor = behind(ids[1], late);
+    assert_int_equal(deliver_resume(deliver, &b.client, &cursor), 0);
+    settle();
+    deliver_event(deliver, event);
+    event_unref(event);
+    deliver_turn_end(deliver);
+    settle();
+    snprintf(said, sizeof(said), "\"cursor\":\"%" PRIu64 "~%" PRIu64 ":4\"}\r\n", ids[1], ids[0]);
+    assert_non_null(strstr(buffer_str(&a.received), said));
+    snprintf(said, sizeof(said), "\"cursor\":\"%" PRIu64 "~%" PRIu64 ":4\"}\r\n", ids[1], late);
+    assert_non_null(strstr(buffer_str(&b.received), said));
+    assert_cursor(&b, ids[1], late);
+}
+
 /* It waits for the event of its cursor, and meanwhile the shard falls behind. */
 static void test_who_is_ahead_is_told_when_a_shard_falls_behind(void **state)
 {
@@ -682,6 +710,7 @@ int main(void)
         CATCH_UP_TEST(test_who_is_cut_around_a_late_event_misses_nothing),
         CATCH_UP_TEST(test_a_plain_cursor_is_told_what_came_late),
         CATCH_UP_TEST(test_who_has_more_of_a_shard_that_is_behind_is_not_sent_it_again),
+        CATCH_UP_TEST(test_an_event_without_a_log_says_the_cursor_of_each_client),
         CATCH_UP_TEST(test_who_is_ahead_is_told_when_a_shard_falls_behind),
         CATCH_UP_TEST(test_what_a_clock_that_steps_back_mints_is_new_to_all),
         CATCH_UP_TEST(test_who_is_live_is_told_of_a_mark_that_its_cursor_claims),

@@ -79,7 +79,7 @@ export interface PostEvent {
    */
   late?: true;
   /**
-   * In a late event: the cursor of the client.
+   * In an event that is late, or was published without the log: the cursor of the client.
    */
   cursor?: Position;
   at?: Time;
@@ -147,7 +147,7 @@ export interface DeleteEvent {
    */
   late?: true;
   /**
-   * In a late event: the cursor of the client.
+   * In an event that is late, or was published without the log: the cursor of the client.
    */
   cursor?: Position;
   at?: Time;
@@ -168,7 +168,7 @@ export interface FollowEvent {
    */
   late?: true;
   /**
-   * In a late event: the cursor of the client.
+   * In an event that is late, or was published without the log: the cursor of the client.
    */
   cursor?: Position;
   at?: Time;
@@ -184,7 +184,7 @@ export interface UnfollowEvent {
    */
   late?: true;
   /**
-   * In a late event: the cursor of the client.
+   * In an event that is late, or was published without the log: the cursor of the client.
    */
   cursor?: Position;
   at?: Time;
@@ -203,7 +203,7 @@ export interface UserEvent {
    */
   late?: true;
   /**
-   * In a late event: the cursor of the client.
+   * In an event that is late, or was published without the log: the cursor of the client.
    */
   cursor?: Position;
   at?: Time;
@@ -232,7 +232,7 @@ export interface ReducedEvent {
    */
   late?: true;
   /**
-   * In a late event: the cursor of the client.
+   * In an event that is late, or was published without the log: the cursor of the client.
    */
   cursor?: Position;
   at?: Time;

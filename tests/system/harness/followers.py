@@ -311,21 +311,21 @@ class Client(Follower):
                 self.faults.append(repr(message))
         else:
             event_id = int(message["id"])
-            outsider = self.storm.outsider
-            is_logged = not outsider or event_id not in outsider.ids  # otherwise it is not a cursor: it has no SSE id
-            if is_logged:
+            if "cursor" in message:
+                self.since = message["cursor"]
+                self.cursor = max(self.cursor, id_of(self.since))
+            else:
                 self.cursor = event_id if self.storm.shards == 1 else max(self.cursor, event_id)
-                self.since = message["cursor"] if "late" in message else str(self.cursor)
+                self.since = str(self.cursor)
             self._keep(event_id)
             self._tell(event_id)
             if "late" in message:
                 self.late.add(event_id)
                 self._tell(f"late, cursor {message['cursor']}")
-            if self.is_sse:
-                self._check_sse_id(message, is_logged)
+            self._check_cursor(message, event_id)
             if self.kind.rules:
                 self.rules.append((event_id, [rule["id"] for rule in message.json.get("matching_rules", ())]))
-            elif "late" not in message:
+            elif "cursor" not in message:
                 self._check_bytes(message)
 
     def _check_bytes(self, message):
@@ -335,17 +335,16 @@ class Client(Follower):
         if said != raw:
             self.faults.append(f"{self.members}: {raw} here and {said} elsewhere")
 
-    def _check_sse_id(self, message, is_logged):
-        """It is the cursor after the event, which has two forms while a shard is behind."""
-        said = message.sse_id
-        if not is_logged or said is None:
-            is_good = not is_logged and said is None
-        elif "late" in message:
-            is_good = said == message["cursor"]
-        else:
-            is_good = id_of(said) == int(message["id"])
+    def _check_cursor(self, message, event_id):
+        """The event says its cursor if that is not its id; Server-Sent Events have it with every event."""
+        is_unlogged = self.storm.outsider is not None and event_id in self.storm.outsider.ids
+        is_good = ("cursor" in message) == (is_unlogged or "late" in message)
+        if self.is_sse and "cursor" in message:
+            is_good = is_good and message.sse_id == message["cursor"]
+        elif self.is_sse:
+            is_good = is_good and id_of(message.sse_id) == event_id  # it has two forms while a shard is behind
         if not is_good:
-            self.faults.append(f"another id than the event's: {message}")
+            self.faults.append(f"not the event's cursor: {message}")
 
     def _take_control(self, message):
         if message.type == "gap":
