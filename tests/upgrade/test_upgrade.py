@@ -67,7 +67,7 @@ def test_side_by_side(world):
     by_hand = [CommandWriter(world.old, "u8", "u9"), CommandWriter(world.new, "u10", "u11"),
                ApiWriter(old, people["u2"], people["u3"], read_by=new),
                ApiWriter(new, people["u4"], people["u5"], read_by=old)]
-    replays = [ReplayWriter(world.old, 1), ReplayWriter(world.new, 2)]
+    replays = [ReplayWriter(world.old, 1, beside_workers=world), ReplayWriter(world.new, 2, beside_workers=world)]
     eventually(lambda: all(writer.made >= ROUNDS or writer.fault for writer in by_hand) and
                all(writer.made >= EVENTS or writer.fault for writer in replays), "enough was written", 120)
     for writer in (*by_hand, *replays):
@@ -273,7 +273,7 @@ def test_an_upgrade_under_load(world):
     keeper = Keeper(world, gateway, "ndjson")
     worker = world.worker(world.new)
     people = world.people
-    writers = [ReplayWriter(world.new, 3), CommandWriter(world.new, "u8", "u9"),
+    writers = [ReplayWriter(world.new, 3, beside_workers=world), CommandWriter(world.new, "u8", "u9"),
                ApiWriter(gateway, people["u4"], people["u5"], read_by=gateway)]
     wait_for_more([keeper])
     world.new.run("upgrade", "--yes")

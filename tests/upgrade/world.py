@@ -15,6 +15,7 @@ from harness.waiting import eventually
 
 ALL_TYPES = "/v1/stream/firehose?types=post,delete,follow,unfollow"
 PEOPLE = 12
+TASKS_WAITING = 300  # at most, when a replay that is beside workers goes on
 # The API does not run tasks: they wait for the workers that the test starts.
 NO_TASKS = ("--run-tasks", "off")
 
@@ -97,6 +98,10 @@ class Writer:
     def end(self):
         pass
 
+    @property
+    def is_stopping(self):
+        return self._stopping.is_set()
+
     def _run(self):
         try:
             while not self._stopping.wait(0.004):
@@ -115,14 +120,17 @@ class Writer:
 
 
 class ReplayWriter(Writer):
-    """Posts and deletions through `sluice replay`."""
+    """Posts and deletions through `sluice replay`. `beside_workers`: a world whose workers do the tasks. It then writes
+    no faster than they can: otherwise the tasks of other writers would wait behind ever more of them."""
 
-    def __init__(self, cli, seed):
-        self.posts = Posts(random.Random(seed))
+    def __init__(self, cli, seed, beside_workers=None):
+        self.world, self.posts = beside_workers, Posts(random.Random(seed))
         self.program = cli.start("replay", "-", stdin=subprocess.PIPE)
         super().__init__()
 
     def write(self):
+        if self.world and self.made % 20 == 0:
+            eventually(lambda: self.world.count("tasks") < TASKS_WAITING or self.is_stopping, "tasks are done", 60)
         self.program.process.stdin.write(self.posts.line().encode() + b"\n")
 
     def end(self):
