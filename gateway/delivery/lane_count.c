@@ -22,7 +22,7 @@ enum {
     HELD_WORK = 2,        /* for counting a held event, */
     HELD_WORDS_WORK = 16, /* and where its words are read again */
     STEP_WORK = 512,      /* for trends, between two looks at the clock */
-    CLOSE_US = 600        /* time limit of a turn for closing */
+    CLOSE_US = 300        /* time limit of a turn for closing */
 };
 
 void lane_recount(struct lane *lane)
