@@ -53,6 +53,20 @@ int told_list_append(struct told_list *list, struct told *told)
     return 0;
 }
 
+int told_list_add(struct told_list *list, struct event *event, uint64_t id, uint64_t skipped,
+                  struct sl_slice tail)
+{
+    struct told told = {.event = event, .id = id, .skipped = skipped};
+
+    if (!event)
+        return -ENOMEM;
+    if (told_set_tail(&told, tail) < 0) {
+        told_done(&told);
+        return -ENOMEM;
+    }
+    return told_list_append(list, &told);
+}
+
 static int compare_ids(const void *a, const void *b)
 {
     const struct told *left = a, *right = b;

@@ -27,6 +27,9 @@ int told_set_tail(struct told *told, struct sl_slice tail);
 void told_list_done(struct told_list *list);
 /* Takes ownership of the contents of `told`, even if it fails. 0; -ENOMEM. */
 int told_list_append(struct told_list *list, struct told *told);
+/* Appends an element of these parts. Takes ownership of `event`; NULL: out of memory. */
+int told_list_add(struct told_list *list, struct event *event, uint64_t id, uint64_t skipped,
+                  struct sl_slice tail);
 /* Sorts by id. */
 void told_list_sort(struct told_list *list);
 /* false: the queue is empty. The caller frees the element with told_done(). */
