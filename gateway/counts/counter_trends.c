@@ -77,7 +77,7 @@ static struct event *message_of(const struct counter *counter, enum trend_of of,
                          sl_id_print(id, text), start, end, trend_of_name(of),
                          is_complete ? "true" : "false");
     trends_print(counter->trends[of], end_ms, &json);
-    if (last <= counter->told)
+    if (id <= counter->told)
         buffer_append_format(&json, ",\"revision\":%" PRIu32, counter->revision);
     if (id_ranges_overlap(&counter->gaps, sl_id_first_at(start_ms), last))
         buffer_append_str(&json, ",\"gap\":true");

@@ -300,6 +300,144 @@ static void test_a_flood_of_terms_hides_no_trend_and_makes_none(void **state)
     trends_free(trends);
 }
 
+/* --- what rises --- */
+
+static void crowd(struct trends *trends, struct sl_words *words, uint64_t ms, unsigned users,
+                  const char *text)
+{
+    char user[32];
+
+    for (unsigned i = 0; i < users; i++)
+        assert_int_equal(post(trends, words, ms, numbered("", i, user), text), 0);
+}
+
+/* The terms in their order, each followed by a space. */
+static void assert_rising(struct trends *trends, uint64_t ms, const char *expected)
+{
+    struct buffer json = BUFFER_INIT, found = BUFFER_INIT;
+
+    trends_print(trends, begin_ms + ms, &json);
+    for (const char *at = buffer_str(&json); (at = strstr(at, "\"term\":\""));) {
+        at += strlen("\"term\":\"");
+        buffer_append_slice(&found, sl_slice(at, strcspn(at, "\"")));
+        buffer_append_char(&found, ' ');
+    }
+    assert_string_equal(buffer_str(&found), expected);
+    buffer_done(&json);
+    buffer_done(&found);
+}
+
+static void test_those_with_the_most_users_are_told_in_order(void **state)
+{
+    struct trends *trends = trends_new(&question, TREND_OF_HASHTAGS);
+    struct sl_words *words = sl_words_new(1);
+
+    (void)state;
+    crowd(trends, words, 1, 2, "#d");
+    crowd(trends, words, 1, 2, "#b");
+    crowd(trends, words, 1, 3, "#c");
+    crowd(trends, words, 1, 2, "#a");
+    assert_rising(trends, 30000, "#c #a #b ");
+    sl_words_free(words);
+    trends_free(trends);
+}
+
+static void test_who_says_it_in_two_slices_is_one_user(void **state)
+{
+    struct trends *trends = trends_new(&question, TREND_OF_HASHTAGS);
+    struct sl_words *words = sl_words_new(1);
+
+    (void)state;
+    crowd(trends, words, 1, 1, "#one");
+    crowd(trends, words, 1, 2, "#two");
+    crowd(trends, words, 30000, 1, "#one");
+    assert_rising(trends, 60000, "#two ");
+    sl_words_free(words);
+    trends_free(trends);
+}
+
+static void test_a_word_of_more_than_one_in_fifty_posts_before_is_left_out(void **state)
+{
+    struct trends *trends = trends_new(&question, TREND_OF_WORDS);
+    struct sl_words *words = sl_words_new(1);
+
+    (void)state;
+    crowd(trends, words, 1, 2, "the tea");
+    crowd(trends, words, 1, 1, "the");
+    crowd(trends, words, 1, TREND_STOP_POSTS - 3, "it");
+    crowd(trends, words, 300000, 10, "the tea");
+    assert_rising(trends, 600000, "tea ");
+    sl_words_free(words);
+    trends_free(trends);
+}
+
+/* Half of all posts are in the last slice before the window. */
+static void test_what_is_expected_follows_from_all_that_was_before(void **state)
+{
+    struct trends *trends = trends_new(&question, TREND_OF_HASHTAGS);
+    struct sl_words *words = sl_words_new(1);
+
+    (void)state;
+    crowd(trends, words, 299999, 4, "#tea");
+    crowd(trends, words, 299999, 96, "nothing");
+    crowd(trends, words, 300000, 10, "#tea");
+    crowd(trends, words, 300000, 90, "nothing");
+    assert_told(trends, 600000, "\"users\":10,\"before\":4,\"score\":1.4,"); /* 5.5 / sqrt(14.5) */
+    sl_words_free(words);
+    trends_free(trends);
+}
+
+/* More terms than counters, each by three users. */
+static void flood(struct trends *trends, struct sl_words *words, uint64_t ms)
+{
+    char text[64];
+
+    for (unsigned i = 0; i < 2 * TREND_TERMS; i += 4) {
+        snprintf(text, sizeof(text), "#f%u #f%u #f%u #f%u", i, i + 1, i + 2, i + 3);
+        crowd(trends, words, ms, 3, text);
+    }
+}
+
+static void test_what_the_past_may_have_had_does_not_rise(void **state)
+{
+    struct trends *trends = trends_new(&question, TREND_OF_HASHTAGS);
+    struct sl_words *words = sl_words_new(1);
+
+    (void)state;
+    crowd(trends, words, 1, 2, "#tea"); /* its counter is taken over */
+    flood(trends, words, 1);
+    crowd(trends, words, 300000, 3 * TREND_TERMS / 2, "nothing");
+    crowd(trends, words, 300000, 2, "#tea");
+    assert_rising(trends, 600000, "");
+    assert_told(trends, 600000, "\"error\":6,"); /* each counter had two terms of three posts */
+    sl_words_free(words);
+    trends_free(trends);
+}
+
+static bool can_add(struct trends *trends, uint64_t ms, bool is_late)
+{
+    struct event event = {
+        .kind = EVENT_POST, .id = sl_id_first_at(begin_ms + ms), .is_late = is_late};
+
+    return trends_can_add(trends, &event);
+}
+
+static void test_a_late_post_can_be_added_while_the_order_does_not_matter(void **state)
+{
+    struct trends *trends = trends_new(&question, TREND_OF_HASHTAGS);
+    struct sl_words *words = sl_words_new(1);
+
+    (void)state;
+    crowd(trends, words, 30000, 1, "#tea");
+    assert_true(can_add(trends, 25000, true));
+    assert_false(can_add(trends, 24999, true)); /* the slice is closed */
+    flood(trends, words, 30000);
+    assert_false(can_add(trends, 30000, true));
+    assert_true(can_add(trends, 30000, false));
+    sl_words_free(words);
+    trends_free(trends);
+}
+
 /* --- more terms than counters, compared with exact numbers --- */
 
 enum { CORPUS_POSTS = 60000, CORPUS_WORDS = 10, RISING = 3, HALF = CORPUS_POSTS / 2 };
@@ -446,6 +584,12 @@ int main(void)
         cmocka_unit_test(test_a_sketch_is_exact_up_to_its_stated_error),
         cmocka_unit_test(test_nothing_depends_on_the_order_until_it_is_full),
         cmocka_unit_test(test_a_flood_of_terms_hides_no_trend_and_makes_none),
+        cmocka_unit_test(test_those_with_the_most_users_are_told_in_order),
+        cmocka_unit_test(test_who_says_it_in_two_slices_is_one_user),
+        cmocka_unit_test(test_a_word_of_more_than_one_in_fifty_posts_before_is_left_out),
+        cmocka_unit_test(test_what_is_expected_follows_from_all_that_was_before),
+        cmocka_unit_test(test_what_the_past_may_have_had_does_not_rise),
+        cmocka_unit_test(test_a_late_post_can_be_added_while_the_order_does_not_matter),
         cmocka_unit_test(test_beyond_its_counters_nothing_rises_that_does_not),
         cmocka_unit_test(test_what_was_always_said_is_no_trend),
         cmocka_unit_test(test_without_memory_nothing_is_wrong),
