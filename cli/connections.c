@@ -1,9 +1,9 @@
 /* connections.c - lists the open streams of a gateway and all others on the same database, or ends
  * some.
  *
- * Each page is one GET, ended by the last page without a next one; ending streams is one DELETE. An
- * answer has at most ANSWER_MAX_BYTES, and ANSWER_MAX_S to arrive. Text from outside (subjects) is
- * printed without control characters. Incomplete answers are reported on standard error. */
+ * Each page is one GET, ended by the last page without a next one; ending streams is one DELETE.
+ * Text from outside (subjects) is printed without control characters. Incomplete answers are
+ * reported on standard error. */
 #include <curl/curl.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -18,7 +18,7 @@
 
 #define PATH "/v1/connections"
 
-enum { ANSWER_MAX_BYTES = 4 << 20, ANSWER_MAX_S = 30 };
+enum { ANSWER_MAX_S = 30 };
 
 enum { KEY_END = 256, KEY_END_SUB, KEY_SUB, KEY_JSON, KEY_URL, KEY_TOKEN, KEY_CACERT };
 
@@ -30,37 +30,6 @@ struct arguments {
 };
 
 /* --- requests ---------------------------------------------------------------------------- */
-
-static size_t on_bytes(char *bytes, size_t size, size_t count, void *answer)
-{
-    buffer_append(answer, bytes, size * count);
-    return ((struct buffer *)answer)->failed ? 0 : size * count;
-}
-
-static CURLcode perform(CURL *curl, const struct arguments *arguments, const char *method,
-                        const char *url, struct buffer *answer, long *ret_status)
-{
-    struct buffer header = BUFFER_INIT;
-    struct curl_slist *headers = NULL;
-    CURLcode code;
-
-    buffer_append_format(&header, "Authorization: Bearer %s", arguments->token);
-    headers = curl_slist_append(headers, buffer_str(&header));
-    answer->limit = ANSWER_MAX_BYTES;
-    curl_easy_setopt(curl, CURLOPT_URL, url);
-    curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
-    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-    curl_easy_setopt(curl, CURLOPT_USERAGENT, "sluice/" SLUICE_VERSION);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_bytes);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT, (long)ANSWER_MAX_S);
-    server_trust(curl, arguments->cacert);
-    code = curl_easy_perform(curl);
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, ret_status);
-    curl_slist_free_all(headers);
-    buffer_done(&header);
-    return code;
-}
 
 /* NULL: out of memory. Free with curl_free(). */
 static char *with_parameter(char *url, const char *name, const char *value)
@@ -95,14 +64,13 @@ static const char *value_of(const void *owner, const char *param, const char **r
 static int ask(const struct cli *cli, const struct arguments *arguments, const char *method,
                char *url, struct buffer *answer, json_t **ret_json)
 {
-    CURL *curl = curl_easy_init();
-    CURLcode code = CURLE_OUT_OF_MEMORY;
-    int result = CLI_GOOD;
+    const struct server_request request = {method, url, arguments->token, arguments->cacert,
+                                           .max_s = ANSWER_MAX_S};
     long status = 0;
+    CURLcode code = server_ask(&request, answer, &status);
+    int result = CLI_GOOD;
 
     *ret_json = NULL;
-    if (curl && url)
-        code = perform(curl, arguments, method, url, answer, &status);
     if (code != CURLE_OK) {
         result = server_tell_failure(cli, url, code);
     } else if (status != 200 && status != 204) {
@@ -113,7 +81,6 @@ static int ask(const struct cli *cli, const struct arguments *arguments, const c
         if (!json_is_object(*ret_json))
             result = cli_failed_with(cli, "the answer is not JSON");
     }
-    curl_easy_cleanup(curl);
     curl_free(url);
     return result;
 }

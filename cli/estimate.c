@@ -19,12 +19,20 @@
 #include "cli/refusal.h"
 #include "cli/server.h"
 
-enum { ANSWER_MAX_BYTES = 4 << 20, ANSWER_MAX_S = 60 };
+enum { ANSWER_MAX_S = 60 };
 
 enum { KEY_MEMBER = 256, KEY_SINCE = 300, KEY_JSON, KEY_URL, KEY_TOKEN, KEY_CACERT };
 
-static const char *const members[] = {"rule",     "track",  "follow",    "locations",
-                                      "language", "sample", "partition", "types"};
+static const struct {
+    const char *name, *option; /* `option` NULL: it is an argument */
+} members[] = {{"rule", NULL},
+               {"track", "track"},
+               {"follow", "follow"},
+               {"locations", "locations"},
+               {"language", "language"},
+               {"sample", "percent"},
+               {"partition", "partition"},
+               {"types", "types"}};
 
 enum { MEMBER_COUNT = sizeof(members) / sizeof(members[0]) };
 
@@ -36,12 +44,6 @@ struct arguments {
 
 /* --- the request -------------------------------------------------------------------------- */
 
-static size_t on_bytes(char *bytes, size_t size, size_t count, void *answer)
-{
-    buffer_append(answer, bytes, size * count);
-    return ((struct buffer *)answer)->failed ? 0 : size * count;
-}
-
 static void append_body(const struct arguments *arguments, struct buffer *body)
 {
     const char *separator = "";
@@ -50,7 +52,7 @@ static void append_body(const struct arguments *arguments, struct buffer *body)
     for (size_t i = 0; i < MEMBER_COUNT; i++) {
         if (!arguments->values[i])
             continue;
-        buffer_append_format(body, "%s\"%s\":", separator, members[i]);
+        buffer_append_format(body, "%s\"%s\":", separator, members[i].name);
         buffer_append_json_string(body, sl_slice_str(arguments->values[i]));
         separator = ",";
     }
@@ -60,32 +62,6 @@ static void append_body(const struct arguments *arguments, struct buffer *body)
         buffer_append_json_string(body, sl_slice_str(arguments->since));
     }
     buffer_append_char(body, '}');
-}
-
-static CURLcode post(CURL *curl, const struct arguments *arguments, const char *url,
-                     struct buffer *body, struct buffer *answer, long *ret_status)
-{
-    struct buffer header = BUFFER_INIT;
-    struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
-    CURLcode code;
-
-    buffer_append_format(&header, "Authorization: Bearer %s", arguments->token);
-    headers = curl_slist_append(headers, buffer_str(&header));
-    answer->limit = ANSWER_MAX_BYTES;
-    curl_easy_setopt(curl, CURLOPT_URL, url);
-    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body->data);
-    curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->size);
-    curl_easy_setopt(curl, CURLOPT_USERAGENT, "sluice/" SLUICE_VERSION);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_bytes);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT, (long)ANSWER_MAX_S);
-    server_trust(curl, arguments->cacert);
-    code = curl_easy_perform(curl);
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, ret_status);
-    curl_slist_free_all(headers);
-    buffer_done(&header);
-    return code;
 }
 
 /* --- printing ----------------------------------------------------------------------------- */
@@ -206,9 +182,9 @@ static const char *value_of(const void *owner, const char *param, const char **r
     const struct arguments *arguments = owner;
 
     for (size_t i = 0; i < MEMBER_COUNT; i++) {
-        if (strcmp(members[i], param) != 0)
+        if (strcmp(members[i].name, param) != 0)
             continue;
-        *ret_option = i > 0 ? members[i] : NULL; /* the rule is an argument */
+        *ret_option = members[i].option;
         return arguments->values[i];
     }
     if (strcmp(param, "since") != 0)
@@ -260,18 +236,21 @@ static int run(struct cli *cli, int argc, char **argv)
 {
     const struct arguments arguments = read_options(cli, argc, argv);
     struct buffer body = BUFFER_INIT, answer = BUFFER_INIT;
+    struct server_request request = {.method = "POST",
+                                     .token = arguments.token,
+                                     .cacert = arguments.cacert,
+                                     .body = &body,
+                                     .max_s = ANSWER_MAX_S};
     CURLcode code = CURLE_OUT_OF_MEMORY;
     long status = 0;
-    CURL *curl;
     char *url;
     int result;
 
     curl_global_init(CURL_GLOBAL_DEFAULT);
-    curl = curl_easy_init();
-    url = server_url(cli, arguments.base, "/v1/filters/estimate");
+    request.url = url = server_url(cli, arguments.base, "/v1/filters/estimate");
     append_body(&arguments, &body);
-    if (curl && url && !body.failed)
-        code = post(curl, &arguments, url, &body, &answer, &status);
+    if (!body.failed)
+        code = server_ask(&request, &answer, &status);
     if (code != CURLE_OK) {
         result = server_tell_failure(cli, url, code);
     } else if (status != 200) {
@@ -280,7 +259,6 @@ static int run(struct cli *cli, int argc, char **argv)
     } else {
         result = print(cli, &arguments, &answer);
     }
-    curl_easy_cleanup(curl);
     curl_free(url);
     buffer_done(&body);
     buffer_done(&answer);
@@ -297,7 +275,7 @@ static const struct cli_option options[] = {
      NULL, CLI_ONCE},
     {"language", KEY_MEMBER + 4, "LANGUAGES", "Only those in one of the languages.", NULL,
      CLI_ONCE},
-    {"sample", KEY_MEMBER + 5, "PERCENT", "Only a stable sample of them.", NULL, CLI_ONCE},
+    {"percent", KEY_MEMBER + 5, "P", "Only a stable sample of them.", NULL, CLI_ONCE},
     {"partition", KEY_MEMBER + 6, "K/N", "Only part K of N disjoint parts.", NULL, CLI_ONCE},
     {"types", KEY_MEMBER + 7, "TYPES",
      "The default is post,delete; there are also follow, "

@@ -1,9 +1,10 @@
+/* server.c - URLs, tokens, and one request with its whole answer, by libcurl. */
 #include "cli/server.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buffer.h"
+enum { ANSWER_MAX_BYTES = 4 << 20 };
 
 const char *server_default_url(void)
 {
@@ -58,6 +59,45 @@ void server_trust(CURL *curl, const char *cacert)
 {
     if (cacert)
         curl_easy_setopt(curl, CURLOPT_CAINFO, cacert);
+}
+
+static size_t on_bytes(char *bytes, size_t size, size_t count, void *answer)
+{
+    buffer_append(answer, bytes, size * count);
+    return ((struct buffer *)answer)->failed ? 0 : size * count;
+}
+
+CURLcode server_ask(const struct server_request *request, struct buffer *answer, long *ret_status)
+{
+    struct buffer header = BUFFER_INIT;
+    struct curl_slist *headers = NULL;
+    CURLcode code = CURLE_OUT_OF_MEMORY;
+    CURL *curl = curl_easy_init();
+
+    buffer_append_format(&header, "Authorization: Bearer %s", request->token);
+    headers = curl_slist_append(headers, buffer_str(&header));
+    answer->limit = ANSWER_MAX_BYTES;
+    if (curl && headers && request->url) {
+        curl_easy_setopt(curl, CURLOPT_URL, request->url);
+        if (request->body) {
+            headers = curl_slist_append(headers, "Content-Type: application/json");
+            curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request->body->data);
+            curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body->size);
+        }
+        curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request->method);
+        curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+        curl_easy_setopt(curl, CURLOPT_USERAGENT, "sluice/" SLUICE_VERSION);
+        curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_bytes);
+        curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
+        curl_easy_setopt(curl, CURLOPT_TIMEOUT, request->max_s);
+        server_trust(curl, request->cacert);
+        code = curl_easy_perform(curl);
+        curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, ret_status);
+    }
+    curl_easy_cleanup(curl);
+    curl_slist_free_all(headers);
+    buffer_done(&header);
+    return code;
 }
 
 int server_tell_failure(const struct cli *cli, const char *url, CURLcode code)

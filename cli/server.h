@@ -4,6 +4,7 @@
 
 #include <curl/curl.h>
 
+#include "base/buffer.h"
 #include "cli/cli.h"
 
 /* Their options; `more` is another sentence of the help. */
@@ -43,6 +44,16 @@ void server_need_token(const struct cli *cli, const char *token);
 
 /* Trusts the certificates of a file; NULL: those of the system. */
 void server_trust(CURL *curl, const char *cacert);
+
+/* A request and its whole answer. */
+struct server_request {
+    const char *method, *url, *token, *cacert;
+    const struct buffer *body; /* JSON; NULL: none */
+    long max_s;                /* until the answer is complete */
+};
+
+/* The answer may have 4 MiB; `answer` is the caller's. CURLE_OK: *ret_status is set. */
+CURLcode server_ask(const struct server_request *request, struct buffer *answer, long *ret_status);
 
 /* Prints that `url`, without its query, did not answer, and why. Returns the result of
  * cli_failed_with(). */

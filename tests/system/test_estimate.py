@@ -205,6 +205,8 @@ def test_the_command_tells_it_to_people(filled):
     assert json.loads(cli.run("estimate", *server, "--json", "--track", "pear"))["events"] == 4
     cli.run("estimate", *server, "梨 colour:red", status=1)
     assert cli.done.stderr.endswith("    梨 colour:red\n       ^\n")
+    cli.run("estimate", *server, "--track", "pear", "--percent", "200", status=1)
+    assert "--percent" in cli.done.stderr
     cli.run("estimate", *server, status=2)
     cli.run("estimate", "--url", "http://127.0.0.1:1", "--token", "x", "tea", status=1)
 
