@@ -1,4 +1,7 @@
-/* server.c - URLs, tokens, and one request with its whole answer, by libcurl. */
+/* server.c - URLs, tokens, and requests by libcurl.
+ *
+ * A request is answered as a whole: of at most ANSWER_MAX_BYTES, within the time that the caller
+ * allows. Text that cannot be a URL or a token ends the program before anything is sent. */
 #include "cli/server.h"
 
 #include <stdlib.h>
