@@ -9,6 +9,32 @@
 
 #include "gateway/counts/counter_parts.h"
 
+struct sl_cursor counter_picks_cursor(const struct counter *counter)
+{
+    const struct sl_cursor cursor = {.id = told_to(counter)};
+
+    return cursor.id < counter->had.id ? counter->had : cursor;
+}
+
+/* If the client came with a compound cursor, it has everything of this shard up to the event,
+ * too. */
+static void note_had(struct counter *counter, const struct event *event)
+{
+    const struct sl_cursor before = counter->had;
+    struct sl_cursor had = {.id = before.id};
+
+    for (uint32_t i = 0; i < before.group_count; i++) {
+        uint64_t low = before.groups[i].low;
+
+        for (uint64_t rest = before.groups[i].shards; rest; rest &= rest - 1) {
+            uint32_t shard = (uint32_t)__builtin_ctzll(rest);
+
+            sl_cursor_lower(&had, shard, shard == event->shard ? greater(event->id, low) : low);
+        }
+    }
+    counter->had = had;
+}
+
 /* Afterwards the client is at `cursor`. `stray` NULL: the message is about the open bucket. */
 static int tell_skipped(struct counter *counter, const struct sl_cursor *cursor, uint64_t count,
                         const struct event *stray)
@@ -54,8 +80,11 @@ static struct event *as_late(struct event *event, const struct sl_cursor *cursor
 /* The event's bucket is closed, or it has none. */
 static int add_stray(struct counter *counter, struct event *event, struct sl_slice tail)
 {
-    const struct sl_cursor cursor = {.id = counter->told_to};
+    struct sl_cursor cursor;
 
+    if (event->id)
+        note_had(counter, event);
+    cursor = counter_picks_cursor(counter);
     if (event->kind == EVENT_POST)
         return tell_skipped(counter, &cursor, 1, event);
     return told_list_add(&counter->to_tell,
@@ -101,30 +130,6 @@ int counter_picks_close(struct counter *counter)
         return -ENOMEM;
     counter->goes_on = false;
     return skipped > 0 ? tell_skipped(counter, &end, skipped, NULL) : 0;
-}
-
-struct sl_cursor counter_picks_cursor(const struct counter *counter)
-{
-    const struct sl_cursor cursor = {.id = told_to(counter)};
-
-    return cursor.id < counter->had.id ? counter->had : cursor;
-}
-
-/* If the client came with a compound cursor, it has everything of this shard up to the event,
- * too. */
-static void note_had(struct counter *counter, const struct event *event)
-{
-    const struct sl_cursor before = counter->had;
-    struct sl_cursor had = {.id = before.id};
-
-    for (uint32_t i = 0; i < before.group_count; i++) {
-        for (uint64_t rest = before.groups[i].shards; rest; rest &= rest - 1) {
-            uint32_t shard = (uint32_t)__builtin_ctzll(rest);
-
-            sl_cursor_lower(&had, shard, shard == event->shard ? event->id : before.groups[i].low);
-        }
-    }
-    counter->had = had;
 }
 
 int counter_picks_place(struct counter *counter, const struct sl_cursor *before, struct told *told)

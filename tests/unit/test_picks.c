@@ -246,6 +246,56 @@ static void test_what_comes_late_is_told_by_itself(void **state)
     counter_free(counter);
 }
 
+/* Otherwise it would be sent again what it has of the open bucket. */
+static void test_what_has_no_bucket_takes_nobody_back(void **state)
+{
+    const struct count_question question = question_of(PICK_FIRST, 2);
+    struct counter *counter = counter_new(&question, &(struct sl_cursor){.id = at(500)}, 0);
+    static const enum event_kind kinds[] = {EVENT_POST, EVENT_DELETE};
+    char says[SL_ID_TEXT_SIZE + 4];
+
+    (void)state;
+    snprintf(says, sizeof(says), ":\"%" PRIu64 "\"", at(500));
+    for (size_t i = 0; i < 2; i++) {
+        struct event *event = new_event(kinds[i], 0, 1);
+        struct sl_cursor before;
+        struct told told;
+
+        assert_int_equal(counter_add(counter, event, NULL, SL_SLICE_NONE), 0);
+        assert_int_equal(counter_next(counter, &told, &before), 1);
+        assert_non_null(memmem(told.event->json.data, told.event->json.size, says, strlen(says)));
+        assert_int_equal(counter_cursor(counter).id, at(500));
+        told_done(&told);
+        event_unref(event);
+    }
+    counter_free(counter);
+}
+
+/* It came with a cursor of a shard that was behind, and is now sent what lies after that. */
+static void test_what_comes_late_is_in_a_compound_cursor(void **state)
+{
+    const struct count_question question = question_of(PICK_FIRST, 2);
+    struct sl_cursor had = {.id = at(2500)}, before;
+    struct counter *counter;
+    struct event *event = new_event(EVENT_DELETE, at(700), 1);
+    struct told told;
+    char says[SL_CURSOR_TEXT_SIZE];
+
+    (void)state;
+    sl_cursor_lower(&had, event->shard, at(500));
+    counter = counter_new(&question, &had, 0);
+    assert_int_equal(close_bucket(counter, at(1000)), 0);
+    assert_int_equal(close_bucket(counter, at(2000)), 0);
+    event->is_late = true;
+    assert_int_equal(counter_add(counter, event, NULL, SL_SLICE_NONE), 0);
+    assert_int_equal(counter_next(counter, &told, &before), 1);
+    snprintf(says, sizeof(says), "\"cursor\":\"%" PRIu64 "~%" PRIu64 ":", at(2500), at(700));
+    assert_non_null(memmem(told.event->json.data, told.event->json.size, says, strlen(says)));
+    told_done(&told);
+    event_unref(event);
+    counter_free(counter);
+}
+
 static void add_late(struct counter *counter, enum event_kind kind, uint64_t id, const char *tail)
 {
     struct event *event = new_event(kind, id, 1);
@@ -550,6 +600,8 @@ int main(void)
         cmocka_unit_test(test_what_comes_late_for_the_first_says_so),
         cmocka_unit_test(test_who_goes_on_by_himself_is_told_what_comes_late),
         cmocka_unit_test(test_what_comes_late_is_told_by_itself),
+        cmocka_unit_test(test_what_has_no_bucket_takes_nobody_back),
+        cmocka_unit_test(test_what_comes_late_is_in_a_compound_cursor),
         cmocka_unit_test(test_who_is_ahead_is_not_told_that_what_he_has_is_late),
         cmocka_unit_test(test_whose_cursor_is_long_is_told_of_a_window_where_he_stands),
         cmocka_unit_test(test_whose_cursor_is_long_is_sent_what_he_lacks_as_late),
