@@ -7,8 +7,9 @@
  *         users  before  posts  score  past          term
  *            40       3     52    5.6  ▁▁▁▁▂▁▂▄▅▇▇█  #rain
  *
- * Counts begin with the start of their bucket, trends with the end of theirs: of times that are
- * hours apart the day is printed, too. The largest groups are printed, the rest as their sum. */
+ * Counts begin with the start of their bucket, trends with the end of theirs. The date is printed
+ * before a time of another day, and instead of seconds if times are hours apart. The largest groups
+ * are printed, the rest as their sum. */
 #include "cli/bucket_pretty.h"
 
 #include <string.h>
@@ -31,9 +32,12 @@ static bool read_interval(const json_t *message, struct interval *ret_interval)
            clock_parse_rfc3339(end, &ret_interval->end_ms) == 0;
 }
 
-static bool has_dates(const struct interval *interval)
+static void print_time(FILE *file, const struct interval *interval, uint64_t unix_ms)
 {
-    return interval->end_ms - interval->start_ms >= DATED_FROM_MS;
+    if (interval->end_ms - interval->start_ms >= DATED_FROM_MS)
+        pretty_minute(file, unix_ms);
+    else
+        pretty_time(file, unix_ms);
 }
 
 /* What is special about a message, in brackets. */
@@ -85,7 +89,7 @@ static void print_groups(FILE *file, const json_t *groups, double others)
 
 static void print_counts(FILE *file, const json_t *message, const struct interval *interval)
 {
-    pretty_time(file, interval->start_ms, has_dates(interval));
+    print_time(file, interval, interval->start_ms);
     fprintf(file, " %7.0f posts %6.0f users %5.0f deletes", pretty_number(message, "posts"),
             pretty_number(message, "users"), pretty_number(message, "deletes"));
     print_groups(file, json_object_get(message, "groups"), pretty_number(message, "other"));
@@ -119,11 +123,11 @@ static void print_trends(FILE *file, const json_t *message, const struct interva
     const json_t *terms = json_object_get(message, "terms"), *term;
     size_t i;
 
-    pretty_time(file, interval->end_ms, has_dates(interval));
+    print_time(file, interval, interval->end_ms);
     fputc(' ', file);
     pretty_text(file, pretty_member(message, "of"));
     fputs(" since ", file);
-    pretty_time(file, interval->start_ms, has_dates(interval));
+    print_time(file, interval, interval->start_ms);
     if (json_array_size(terms) == 0)
         fputs(": none is rising", file);
     print_notes(file, message);

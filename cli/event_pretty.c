@@ -7,7 +7,8 @@
  *     10:07:02 @cyd (Cyd) is new
  *     10:08:11 @cyd (Cyd C.) has another name
  *
- * Missing members are left out. Further lines of a text are indented. */
+ * The date is printed before a time of another day. Missing members are left out. Further lines of
+ * a text are indented. */
 #include "cli/event_pretty.h"
 
 #include <string.h>
@@ -23,7 +24,7 @@ static void print_time(FILE *file, const char *at)
     if (clock_parse_rfc3339(sl_slice_str(at), &unix_ms) < 0)
         pretty_text(file, at);
     else
-        pretty_time(file, unix_ms, false);
+        pretty_time(file, unix_ms);
 }
 
 static void print_user(FILE *file, const json_t *user)

@@ -1,5 +1,6 @@
 #include "cli/pretty.h"
 
+#include <stdbool.h>
 #include <string.h>
 #include <time.h>
 
@@ -31,13 +32,33 @@ void pretty_text(FILE *file, const char *text)
     }
 }
 
-void pretty_time(FILE *file, uint64_t unix_ms, bool has_date)
+static bool is_today(const struct tm *local)
+{
+    time_t now = time(NULL);
+    struct tm today;
+
+    localtime_r(&now, &today);
+    return local->tm_yday == today.tm_yday && local->tm_year == today.tm_year;
+}
+
+void pretty_time(FILE *file, uint64_t unix_ms)
+{
+    time_t seconds = (time_t)(unix_ms / 1000);
+    char text[sizeof("2026-11-21 01:02:03")];
+    struct tm local;
+
+    localtime_r(&seconds, &local);
+    strftime(text, sizeof(text), is_today(&local) ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S", &local);
+    fputs(text, file);
+}
+
+void pretty_minute(FILE *file, uint64_t unix_ms)
 {
     time_t seconds = (time_t)(unix_ms / 1000);
     char text[sizeof("2026-11-21 01:02")];
     struct tm local;
 
     localtime_r(&seconds, &local);
-    strftime(text, sizeof(text), has_date ? "%Y-%m-%d %H:%M" : "%H:%M:%S", &local);
+    strftime(text, sizeof(text), "%Y-%m-%d %H:%M", &local);
     fputs(text, file);
 }

@@ -1,7 +1,6 @@
 /* cli/pretty.h - parts of readable lines: members of JSON, texts, times. */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -16,6 +15,8 @@ double pretty_number(const json_t *object, const char *name);
 /* Indents further lines of the text, so that no text can look like another line of ours. */
 void pretty_text(FILE *file, const char *text);
 
-/* Prints Unix milliseconds as local hours, minutes and seconds; `has_date`: date, hours and
- * minutes. */
-void pretty_time(FILE *file, uint64_t unix_ms, bool has_date);
+/* Prints Unix milliseconds as local hours, minutes and seconds, after the date if that is not
+ * today's. */
+void pretty_time(FILE *file, uint64_t unix_ms);
+/* The date, hours and minutes. */
+void pretty_minute(FILE *file, uint64_t unix_ms);

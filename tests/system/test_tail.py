@@ -234,9 +234,9 @@ def test_events_for_people(host, tail):
     visit.say(*map(json.dumps, events))
     visit.chunk("id: 7\nevent: post\ndata: {no json\n\n").say(FOR_GOOD).end()
     assert [program.line() for _ in range(13)] == [
-        "02:02:03 @ada (Ada", "        L), answering 7, quoting 8: Tea \\u001b[2J", "        at five",
-        "02:02:03 9: x", "02:02:03 1 is deleted", "02:02:03 @ada follows @bob", "x @ada follows no more @bob",
-        "02:02:03 @ada (Ada", "        L) is new", "02:02:03 9 has another login, name and bio", "02:02:03 @bob has changed",
+        "2026-11-21 02:02:03 @ada (Ada", "        L), answering 7, quoting 8: Tea \\u001b[2J", "        at five",
+        "2026-11-21 02:02:03 9: x", "2026-11-21 02:02:03 1 is deleted", "2026-11-21 02:02:03 @ada follows @bob", "x @ada follows no more @bob",
+        "2026-11-21 02:02:03 @ada (Ada", "        L) is new", "2026-11-21 02:02:03 9 has another login, name and bio", "2026-11-21 02:02:03 @bob has changed",
         '{"id": "6", "type": "other"}', "{no json"]
     program.ended(1)
 
@@ -257,9 +257,9 @@ def test_counts_for_people(host, tail):
                groups=[{"key": "post\n\x1b[2J", "events": 1}, {"key": "delete", "events": 1}], other=0),
         '{"type":"counts","id":"6","start":"soon"}', FOR_GOOD).end()
     assert [program.line() for _ in range(7)] == [
-        "02:02:00      12 posts      9 users     1 deletes",
-        "02:02:10       1 posts      1 users     0 deletes  FR 1 (so far)",
-        "02:02:20       0 posts      0 users     0 deletes (events are missing, counted again)",
+        "2026-11-21 02:02:00      12 posts      9 users     1 deletes",
+        "2026-11-21 02:02:10       1 posts      1 users     0 deletes  FR 1 (so far)",
+        "2026-11-21 02:02:20       0 posts      0 users     0 deletes (events are missing, counted again)",
         "2026-11-21 02:00     230 posts    200 users     0 deletes  "
         + ", ".join(f"C{n} {20 - n}" for n in range(10)) + ", others 60",
         "2026-11-21 02:00       1 posts      1 users     1 deletes  post", "        \\u001b[2J 1, delete 1",
@@ -277,11 +277,11 @@ def test_trends_for_people(host, tail):
     visit.begin().say(json.dumps({**when, "id": "1", "terms": terms}),
                       json.dumps({**when, "id": "2", "terms": [], "complete": False, "revision": 1}), FOR_GOOD).end()
     assert [program.line() for _ in range(5)] == [
-        "02:02:10 hashtags since 01:57:05",
+        "2026-11-21 02:02:10 hashtags since 2026-11-21 01:57:05",
         "    users  before   posts   score  past          term",
         "       40       3      52     5.6  ▁▁▂▂▃▃▄▄▄▄▄█  #rain",
         "        2       0       3     1.0  ▁▁▁▁▁▁▁▁▁▁▁▁  #茶\\u001b",
-        "02:02:10 hashtags since 01:57:05: none is rising (part of the past is missing, counted again)"]
+        "2026-11-21 02:02:10 hashtags since 2026-11-21 01:57:05: none is rising (part of the past is missing, counted again)"]
     program.ended(1)
 
 
