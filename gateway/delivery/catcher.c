@@ -172,10 +172,10 @@ static enum progress read_ring(struct catcher *catcher, uint64_t bytes_before)
 
     assert(catcher->sequence <= ring->next);
     if (catcher->sequence < ring->oldest) {
-        if (catcher->counter)
-            catcher_leave_ring_counting(catcher);
-        else
+        if (!catcher->counter)
             leave_ring(catcher);
+        else if (catcher_leave_ring_counting(catcher) < 0)
+            return PROGRESS_OUT_OF_MEMORY;
         return PROGRESS;
     }
     if (catcher->sequence == ring->next)
@@ -236,10 +236,8 @@ static enum progress enter_ring(struct catcher *catcher)
     const struct ring *ring = catcher->catch_up->ring;
 
     catcher_release_batches(catcher);
-    if (catcher->counter) {
-        catcher_enter_ring_counting(catcher);
-        return PROGRESS;
-    }
+    if (catcher->counter)
+        return catcher_enter_ring_counting(catcher) < 0 ? PROGRESS_OUT_OF_MEMORY : PROGRESS;
     for (uint32_t shard = 0; shard < ring->shards; shard++) { /* it may have been told of a gap */
         if (catcher->last[shard] >= ring->lost[shard])
             position_raise_shard(&catcher->at, shard, ring->lost[shard]);

@@ -74,9 +74,9 @@ enum progress catcher_settle_counts(struct catcher *catcher, enum progress progr
 void catcher_pass_counting(struct catcher *catcher, const struct event *event);
 /* The logs have been read: it continues in the ring, or, if the next entry has left the ring, in
  * the logs. */
-void catcher_enter_ring_counting(struct catcher *catcher);
+int catcher_enter_ring_counting(struct catcher *catcher);
 /* What it would count next has left the ring. */
-void catcher_leave_ring_counting(struct catcher *catcher);
+int catcher_leave_ring_counting(struct catcher *catcher);
 /* The id up to which it reads the log of this shard. */
 static inline uint64_t catcher_log_end(const struct catcher *catcher, uint32_t shard)
 {

@@ -200,6 +200,8 @@ void ring_append(struct ring *ring, struct event *event)
     event->sequence = ring->next++;
     if (event->is_rewound)
         note_rewind(ring, event);
+    if (event_is_unlogged(event))
+        ring->unlogged_to = ring->next;
     if (segment) {
         ring->bytes -= segment->bytes;
         segment_append(segment, &entry);

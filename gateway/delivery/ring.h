@@ -21,6 +21,7 @@ struct ring {
     size_t bytes;                   /* of all segments, as counted when they were filled */
     uint64_t oldest, next;          /* sequences of the oldest entry and of the next one */
     uint64_t lost_unlogged;         /* entries without id below this sequence may be lost */
+    uint64_t unlogged_to;           /* sequence behind the last unlogged event; 0: none */
     uint32_t shards;                /* known shards: all below this number */
     uint64_t lost[SL_SHARDS_MAX];   /* by shard: everything after this id is here */
     uint64_t head[SL_SHARDS_MAX];   /* by shard: the newest id that has passed or is in a gap */

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "tests/support/events.h"
 
 struct fake_log logs[SHARDS];
 uint64_t last_id;
@@ -126,6 +127,15 @@ void posts(size_t count)
 {
     for (size_t i = 0; i < count; i++)
         post(i % 2 ? "tea" : "coffee");
+}
+
+void post_unlogged(const char *user)
+{
+    struct event *event = event_post(0, user, "coffee");
+
+    deliver_event(deliver, event);
+    event_unref(event);
+    deliver_turn_end(deliver);
 }
 
 const char *ids(size_t from, size_t to, size_t step)

@@ -64,6 +64,8 @@ bool pass_in(uint32_t shard);
 uint64_t publish(const char *text);
 uint64_t post(const char *text);
 void posts(size_t count);
+/* A post that is published without the log passes. */
+void post_unlogged(const char *user);
 /* Returns the ids in the log of shard 0 from index `from` to before `to`; those with an odd index
  * have "tea". */
 const char *ids(size_t from, size_t to, size_t step);

@@ -7,17 +7,6 @@
 #include "gateway/delivery/home.h"
 #include "gateway/delivery/rule_set.h"
 #include "tests/support/catch_up_scene.h"
-#include "tests/support/events.h"
-
-/* A post that is published without the log. */
-static void post_unlogged(const char *user)
-{
-    struct event *event = event_post(0, user, "coffee");
-
-    deliver_event(deliver, event);
-    event_unref(event);
-    deliver_turn_end(deliver);
-}
 
 static uint64_t last_load;
 

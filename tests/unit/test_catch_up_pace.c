@@ -229,6 +229,47 @@ static void test_what_the_lane_held_may_have_left_the_ring(void **state)
     assert_int_equal(sum_of(&a).late, 1);
 }
 
+static void fall_behind_with_a_pace(size_t ring_bytes)
+{
+    begin_again(ring_bytes, OWED_BYTES, LAG_MS);
+    begin_window();
+    post("tea");
+    a.client.question = pace(PICK_NEWEST, 1);
+    resume(&a, NULL, id_at(0));
+    end_window();
+    assert_true(is_live(&a));
+    received(&a);
+    a.room = 0;
+    publish_some(2);
+    end_window();
+    post_unlogged("ada");
+    while (is_live(&a)) {
+        publish_some(2);
+        end_window();
+    }
+}
+
+/* Unlike what is logged, it cannot be read again. */
+static void test_what_is_unlogged_and_has_left_the_ring_is_told_as_a_gap(void **state)
+{
+    const char *gap;
+
+    (void)state;
+    fall_behind_with_a_pace(ROOM);
+    post_unlogged("ada");
+    for (uint64_t sequence = deliver->ring.next; deliver->ring.oldest < sequence;)
+        posts(100);
+    end_window();
+    make_room(&a, FAKE_UNLIMITED);
+    settle();
+    end_window();
+    assert_true(is_live(&a));
+    gap = strstr(received(&a), "{\"type\":\"gap\"");
+    assert_non_null(gap);
+    assert_non_null(strstr(gap, "\"reason\":\"unlogged\"}"));
+    assert_null(strstr(gap + 1, "{\"type\":\"gap\""));
+}
+
 /* The client has not reached it when it starts again with the current window. */
 static void test_what_comes_late_is_told_to_who_counts_again(void **state)
 {
@@ -611,6 +652,7 @@ int main(void)
         CATCH_UP_TEST(test_a_home_stream_with_a_pace_picks_again_when_its_user_follows_somebody),
         CATCH_UP_TEST(test_what_the_lane_holds_is_told_to_who_falls_behind),
         CATCH_UP_TEST(test_what_the_lane_held_may_have_left_the_ring),
+        CATCH_UP_TEST(test_what_is_unlogged_and_has_left_the_ring_is_told_as_a_gap),
         CATCH_UP_TEST(test_what_comes_late_is_told_to_who_counts_again),
         CATCH_UP_TEST(test_what_came_late_is_told_to_who_falls_behind_before_it_was_sent),
         CATCH_UP_TEST(test_what_comes_late_is_told_to_all_clients_of_a_lane),
