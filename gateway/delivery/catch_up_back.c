@@ -59,10 +59,12 @@ struct catcher *catcher_take_over(struct catch_up *catch_up, struct lane *lane,
 
 /* Where a client that leaves a counting lane continues on its own, and what it is owed there and
  * will not find again. When picking, that is the rest of a window that was sent partly: when its
- * posts are sent, the log may contain others, which came late. */
+ * posts are sent, the log may contain others, which came late. And strays, with all that is owed
+ * before them. */
 struct hand_over {
     struct sl_cursor had; /* it counts from here on */
     uint64_t to_come;     /* sequence; the ring is read from here on */
+    uint64_t last_stray;  /* position in the outbox; 0: none */
     uint64_t end;         /* when picking: what is up to here is handed over */
     bool is_within;       /* a window was sent partly */
     struct told_list owed;
@@ -78,6 +80,31 @@ static uint64_t to_come(const struct catch_up *catch_up, const struct lane *lane
                                                                : catch_up->passed_to;
 }
 
+/* It is in no window, and says the lane's position. */
+static bool is_stray(const struct event *event)
+{
+    return !event->id && !event->gap_to && (event_is_for_clients(event) || event->is_late);
+}
+
+/* The client may resume with the position that a stray says. So it must have been sent everything
+ * before. */
+static void begin_after_strays(struct hand_over *hand_over, const struct client *client)
+{
+    struct sl_cursor position = hand_over->had;
+    const struct event *event;
+
+    for (uint64_t at = client->at; (event = outbox_owed(client, at)); at++) {
+        if (event->cursor)
+            position = *event->cursor;
+        else if (event->id)
+            position = (struct sl_cursor){.id = event->id};
+        if (!is_stray(event) || event->sequence >= hand_over->to_come)
+            continue;
+        hand_over->had = position;
+        hand_over->last_stray = at;
+    }
+}
+
 static bool is_owed_once(const struct hand_over *hand_over, const struct lane *lane,
                          const struct event *event)
 {
@@ -86,7 +113,7 @@ static bool is_owed_once(const struct hand_over *hand_over, const struct lane *l
     if (lane_counts(lane))
         return event->is_late;
     if (!event->id)
-        return (event_is_for_clients(event) || event->is_late) && event->late_to <= hand_over->end;
+        return is_stray(event) && event->late_to <= hand_over->end;
     return hand_over->is_within && event->id <= hand_over->end;
 }
 
@@ -102,7 +129,8 @@ static int take_owed(struct hand_over *hand_over, const struct lane *lane,
         struct sl_cursor head;
         struct sl_slice tail;
 
-        if (!is_owed_once(hand_over, lane, event) || event->sequence >= hand_over->to_come)
+        if ((at >= hand_over->last_stray && !is_owed_once(hand_over, lane, event)) ||
+            event->sequence >= hand_over->to_come)
             continue;
         outbox_owed_with(client, at, &head, &tail);
         r = told_set_tail(&told, tail);
@@ -126,8 +154,10 @@ static int hand_over(const struct catch_up *catch_up, const struct lane *lane,
     *ret = (struct hand_over){.had = outbox_client_cursor(client, &told),
                               .to_come = to_come(catch_up, lane)};
     if (!lane_counts(lane) && !question->pick.behind) {
-        uint64_t window = count_bucket_id(question, ret->had.id + 1);
+        uint64_t window;
 
+        begin_after_strays(ret, client);
+        window = count_bucket_id(question, ret->had.id + 1);
         ret->end = ret->had.id;
         ret->is_within = count_bucket_before(question, window) < ret->had.id;
         if (ret->is_within)

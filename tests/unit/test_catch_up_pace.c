@@ -249,6 +249,27 @@ static void fall_behind_with_a_pace(size_t ring_bytes)
     }
 }
 
+/* It says the position of the lane, with which the client may resume. */
+static void test_what_is_unlogged_comes_after_what_its_cursor_includes(void **state)
+{
+    const char *text, *picked, *unlogged;
+    char id[SL_ID_TEXT_SIZE];
+
+    (void)state;
+    fall_behind_with_a_pace(1 << 20);
+    make_room(&a, FAKE_UNLIMITED);
+    settle();
+    text = received(&a);
+    snprintf(id, sizeof(id), "%" PRIu64, id_at(2));
+    picked = strstr(text, id);
+    unlogged = strstr(text, "\"reason\":\"unlogged\"");
+    assert_non_null(picked);
+    assert_non_null(unlogged);
+    assert_true(picked < unlogged);
+    assert_null(strstr(picked + 1, id));
+    assert_null(strstr(unlogged + 1, "\"reason\""));
+}
+
 /* Unlike what is logged, it cannot be read again. */
 static void test_what_is_unlogged_and_has_left_the_ring_is_told_as_a_gap(void **state)
 {
@@ -652,6 +673,7 @@ int main(void)
         CATCH_UP_TEST(test_a_home_stream_with_a_pace_picks_again_when_its_user_follows_somebody),
         CATCH_UP_TEST(test_what_the_lane_holds_is_told_to_who_falls_behind),
         CATCH_UP_TEST(test_what_the_lane_held_may_have_left_the_ring),
+        CATCH_UP_TEST(test_what_is_unlogged_comes_after_what_its_cursor_includes),
         CATCH_UP_TEST(test_what_is_unlogged_and_has_left_the_ring_is_told_as_a_gap),
         CATCH_UP_TEST(test_what_comes_late_is_told_to_who_counts_again),
         CATCH_UP_TEST(test_what_came_late_is_told_to_who_falls_behind_before_it_was_sent),
