@@ -18,6 +18,8 @@
 enum { PAGE_BYTES = 48 << 10, CALL_US = 100 };
 
 struct redis redises[HISTORY_SHARDS];
+struct fact unlogged[HISTORY_UNLOGGED];
+size_t unlogged_count;
 uint32_t shards;
 uint64_t last_id, now;
 struct deliver *deliver;
@@ -110,19 +112,33 @@ static void publish_post(struct fact *fact)
              history_langs[fact->lang], place);
 }
 
+static void publish_unlogged(struct redis *redis)
+{
+    struct fact *fact = &unlogged[unlogged_count];
+
+    if (unlogged_count == HISTORY_UNLOGGED)
+        return;
+    *fact = (struct fact){.id = HISTORY_UNLOGGED_FIRST + unlogged_count++, .is_unlogged = true};
+    publish_post(fact);
+    redis->said[redis->said_end++] = fact;
+}
+
 void publish(struct redis *redis)
 {
     struct fact *fact = &redis->facts[redis->count], *before = last_logged(redis);
 
     if (redis->count == HISTORY_FACTS)
         return;
+    if (one_in(10))
+        publish_unlogged(redis);
     last_id = (last_id / SL_ID_PER_MS + 1) * SL_ID_PER_MS + redis->shard * SL_ID_PER_SHARD;
     *fact = (struct fact){.id = last_id, .previous = before ? before->id : 0, .published_at = now};
     if (has_relations && redis->shard == 0 && one_in(20))
         reader_publish(fact);
     else
         publish_post(fact);
-    redis->said[redis->said_end++] = redis->count++;
+    redis->said[redis->said_end++] = fact;
+    redis->count++;
 }
 
 /* The end of the log, as reported to the subscriber; 0: empty. */
@@ -229,10 +245,10 @@ bool hear_next(struct redis *redis)
 
     if (redis->said_first == redis->said_end)
         return false;
-    fact = &redis->facts[redis->said[redis->said_first++]];
+    fact = redis->said[redis->said_first++];
     message = (struct live_message){
         .shard = redis->shard,
-        .id = fact->id,
+        .id = fact->is_unlogged ? 0 : fact->id,
         .previous = fact->previous,
         .received_us = clock_monotonic_us(),
         .body = sl_slice_str(fact->json),
@@ -349,7 +365,8 @@ static void on_gap(void *context, const struct gap *gap)
 
 static void pass(const struct order_item *item)
 {
-    struct fact *fact = fact_of(item->id);
+    const char *said = item->event->json.data + strlen("{\"id\":\"");
+    struct fact *fact = fact_of(strtoull(said, NULL, 10));
 
     fact->passed_at = ++now;
     for (uint32_t shard = 0; shard < shards; shard++)
@@ -444,6 +461,8 @@ struct fact *fact_of(uint64_t id)
     struct redis *redis = &redises[sl_id_shard(id)];
     size_t low = 0, high = redis->count;
 
+    if (id >= HISTORY_UNLOGGED_FIRST)
+        return &unlogged[id - HISTORY_UNLOGGED_FIRST];
     while (high - low > 1) {
         size_t middle = (low + high) / 2;
 
@@ -484,9 +503,9 @@ void swallow(struct redis *redis)
     bool is_spoilt = one_in(2);
 
     for (size_t i = 1 + below(4); i > 0 && redis->said_first < redis->said_end; i--) {
-        struct fact *fact = &redis->facts[redis->said[redis->said_first++]];
+        struct fact *fact = redis->said[redis->said_first++];
 
-        if (fact->is_gone || stays(redis, fact))
+        if (fact->is_unlogged || fact->is_gone || stays(redis, fact))
             continue;
         fact->is_gone = !is_spoilt;
         fact->is_unreadable = is_spoilt;
@@ -542,6 +561,7 @@ void history_begin(const struct history_settings *settings)
     last_id = sl_id_first_at(HISTORY_BEGINS_MS);
     has_relations = settings->has_relations;
     memset(redises, 0, sizeof(redises));
+    unlogged_count = 0;
     now = clock_us = 1;
     hash_keys = settings->seed;
     cache = log_cache_new(&cache_settings);

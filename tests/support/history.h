@@ -5,7 +5,7 @@
  * (events) per shard. Live messages are lost, connections to Redis break, the log is trimmed,
  * events are deleted within it, are unreadable, or are rewound by failovers: the test decides what
  * happens next. Posts have different authors, texts, languages and places, and a reader follows,
- * mutes and is hidden from by authors.
+ * mutes and is hidden from by authors. Some posts are published without the log.
  *
  * There is one history at a time. A step of it is a millisecond; each step, and each event that
  * passes, has a number of its own (`now`), by which a test knows what was known when. */
@@ -22,7 +22,8 @@
 #include "tests/support/cmocka_all.h"
 
 enum {
-    HISTORY_FACTS = 4000, /* of a shard */
+    HISTORY_FACTS = 4000,   /* of a shard */
+    HISTORY_UNLOGGED = 400, /* of all shards */
     HISTORY_SHARDS = 3,
     HISTORY_WORDS = 3,
     HISTORY_AUTHORS = 5,
@@ -33,26 +34,30 @@ enum {
 
 #define HISTORY_BEGINS_MS UINT64_C(1795219200000) /* 2026-11-21 */
 
+/* The ids of what is published without the log: the producer's clock is an hour ahead. */
+#define HISTORY_UNLOGGED_FIRST sl_id_first_at(HISTORY_BEGINS_MS + 3600000)
+
 enum fact_kind { FACT_POST, FACT_RELATION };
 
 struct fact {
     uint64_t id, previous;
     enum fact_kind kind;
     unsigned author, word, lang, cell; /* of a post */
-    bool is_lost;                      /* rewound */
-    bool is_gone;                      /* no longer in the log */
-    bool is_unreadable;                /* in the log */
-    bool is_mended;                    /* gone, and it was unreadable */
-    bool is_late;                      /* it passed after newer ones */
-    bool is_claimed;                   /* a client came with its id: it stays until it has passed */
-    uint64_t published_at, passed_at;  /* 0: not yet, or it was lost */
+    bool is_unlogged;
+    bool is_lost;                     /* rewound */
+    bool is_gone;                     /* no longer in the log */
+    bool is_unreadable;               /* in the log */
+    bool is_mended;                   /* gone, and it was unreadable */
+    bool is_late;                     /* it passed after newer ones */
+    bool is_claimed;                  /* a client came with its id: it stays until it has passed */
+    uint64_t published_at, passed_at; /* 0: not yet, or it was lost */
     char json[256];
 };
 
 struct redis {
     struct fact facts[HISTORY_FACTS];
     size_t count, trimmed;
-    size_t said[HISTORY_FACTS]; /* live messages in flight: facts */
+    struct fact *said[HISTORY_FACTS + HISTORY_UNLOGGED]; /* live messages in flight */
     size_t said_first, said_end;
     struct {
         bool is_asked;
@@ -75,6 +80,8 @@ struct history_settings {
 };
 
 extern struct redis redises[HISTORY_SHARDS];
+extern struct fact unlogged[HISTORY_UNLOGGED];
+extern size_t unlogged_count;
 extern uint32_t shards;
 extern uint64_t last_id, now;
 extern struct deliver *deliver;
@@ -101,6 +108,7 @@ bool one_in(size_t n);
 /* A step begins. */
 void step_begins(void);
 
+/* Into the log, and at times something without it before. */
 void publish(struct redis *redis);
 /* The next live message is received; false: there is none. */
 bool hear_next(struct redis *redis);
@@ -134,6 +142,7 @@ void end_faults(void);
 
 /* --- what has happened --- */
 
+/* Of those without the log: by the id that clients see. */
 struct fact *fact_of(uint64_t id);
 struct sl_cursor history_head(void);
 /* In the form of a channel. */

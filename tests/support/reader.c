@@ -110,6 +110,11 @@ void reader_note_passed(uint64_t id)
     }
 }
 
+bool reader_is_awaited(void)
+{
+    return reader.is_asked;
+}
+
 static struct home_set set_of(unsigned bits, struct sl_slice room[static HISTORY_AUTHORS])
 {
     struct home_set set = {.users = room};

@@ -17,6 +17,9 @@ void reader_publish(struct fact *fact);
 /* An event has passed, which may be one of those. */
 void reader_note_passed(uint64_t id);
 
+/* The home feed waits for the relations of the reader. */
+bool reader_is_awaited(void);
+
 /* The relations of the reader are read for its home feed; false: nobody waits for them. */
 bool answer_home(void);
 

@@ -7,6 +7,8 @@
  * order, or is in a gap that it was told about; each rewound fact is in a gap that it was told
  * about before it was sent the replacement. A post that was wanted only for a while may be missing
  * or not, unless it was wanted all the time from when it passed until something newer was sent.
+ * What is published without the log is judged by tests/support/unlogged.h; clients are also cut
+ * right after it, and come back with the cursor that it said.
  *
  *     SEED=7 test_delivery_model         only that run
  *     RUNS=5000 test_delivery_model      more runs */
@@ -24,6 +26,7 @@
 #include "tests/support/history.h"
 #include "tests/support/reader.h"
 #include "tests/support/rounds.h"
+#include "tests/support/unlogged.h"
 #include "tests/support/wish.h"
 
 enum {
@@ -59,7 +62,10 @@ struct client_model {
     size_t count;
     bool is_connecting;
     bool is_vague; /* a shard was behind while it was connected: ids are not cursors */
-    bool has_gap;  /* it was told about a gap on this connection: later posts are not thinned out */
+    bool is_exact; /* its last message said the cursor */
+    struct unlogged_taken unlogged;
+    bool is_whole; /* posts may not be thinned out: it was told about a gap on this connection, or
+                      came while its home feed was read */
     uint32_t percent; /* share of its posts that it is sent, as it was told */
     /* It was sent it, or told that it was skipped, or about a gap. */
     bool has_had[HISTORY_SHARDS][HISTORY_FACTS];
@@ -70,6 +76,7 @@ static struct client_model clients[CLIENTS];
 static unsigned run_seed;
 static bool is_short_of_memory; /* at times */
 static bool are_sampled;        /* all clients, at times */
+static bool are_cut;            /* clients, at times */
 
 /* --- clients ---------------------------------------------------------------------------------- */
 
@@ -81,17 +88,21 @@ static uint64_t number_behind(const char *line, const char *name)
     return strtoull(at + strlen(name), NULL, 10);
 }
 
-/* A late event says what its client's cursor is; for any other it is the id. While a shard is
- * behind, the id alone would claim too much: then the client asks for its cursor when it leaves. */
+/* A late or unlogged event says what its client's cursor is; for any other it is the id. While a
+ * shard is behind, the id alone would claim too much: then the client asks for its cursor when it
+ * leaves. */
 static void take_cursor(struct client_model *client, const char *json, size_t size, uint64_t id)
 {
     static const char name[] = "\"cursor\":\"";
     const char *text = memmem(json, size, name, sizeof(name) - 1);
     const char *end;
 
-    client->cursor = (struct sl_cursor){.id = id};
-    if (!text)
+    client->is_exact = text;
+    if (!text) {
+        assert_true(id < HISTORY_UNLOGGED_FIRST);
+        client->cursor = (struct sl_cursor){.id = id};
         return;
+    }
     text += sizeof(name) - 1;
     end = strchr(text, '"');
     assert_int_equal(sl_cursor_parse(sl_slice(text, (size_t)(end - text)), &client->cursor, NULL),
@@ -115,10 +126,13 @@ static void fail_for(const struct client_model *client, const char *what, uint64
 
 static void take_sent(struct client_model *client, const struct heard *heard)
 {
+    const struct fact *fact = fact_of(heard->id);
     uint32_t shard = sl_id_shard(heard->id);
-    size_t i = (size_t)(fact_of(heard->id) - redises[shard].facts);
+    size_t i = (size_t)(fact - redises[shard].facts);
 
-    if (!heard->is_late && !client->has_gap && !is_in_part(client, heard->id))
+    if (!heard->is_late && client->is_there && !client->fake.client.catcher)
+        unlogged_pass_by(&client->unlogged, fact);
+    if (!heard->is_late && !client->is_whole && !is_in_part(client, heard->id))
         fail_for(client, "none of what it should be sent", heard->id);
     if (client->is_left_out[shard][i])
         fail_for(client, "sent, and told to be left out", heard->id);
@@ -175,8 +189,18 @@ static void take_skipped(struct client_model *client, const char *json)
                  run_seed, shards, (size_t)(client - clients), said, least, most, json);
 }
 
-/* Records complete lines; an incomplete one stays in the buffer. */
-static void listen_to(struct client_model *client)
+static void take_unlogged(struct client_model *client, const char *json, size_t size)
+{
+    uint64_t id = number_behind(json, "{\"id\":\"");
+    const char *why = unlogged_take(&client->unlogged, &client->wish, fact_of(id));
+
+    take_cursor(client, json, size, id);
+    if (why)
+        fail_for(client, why, id);
+}
+
+/* Records complete lines; an incomplete one stays in the buffer. false: it was cut. */
+static bool listen_to(struct client_model *client, bool may_cut)
 {
     struct buffer *received = &client->fake.received;
     const char *text = buffer_str(received), *at = text, *end;
@@ -197,10 +221,22 @@ static void listen_to(struct client_model *client)
             take_skipped(client, json);
             continue;
         }
+        if (memmem(json, (size_t)(end - json), "unlogged", 8)) {
+            client->is_whole = true;
+            unlogged_take_gap(&client->unlogged);
+            continue;
+        }
+        if (strncmp(json, "{\"type\":\"gap\"", 13) != 0 &&
+            number_behind(json, "{\"id\":\"") >= HISTORY_UNLOGGED_FIRST) {
+            take_unlogged(client, json, (size_t)(end - json));
+            if (may_cut && one_in(4))
+                return false;
+            continue;
+        }
         *heard = (struct heard){.is_first = client->is_connecting, .at = now};
         client->is_connecting = false;
         if (strncmp(json, "{\"type\":\"gap\"", 13) == 0) {
-            client->has_gap = true;
+            client->is_whole = true;
             heard->from = number_behind(json, "\"from\":\"");
             heard->to = number_behind(json, "\"to\":\"");
             heard->is_redis = memmem(json, (size_t)(end - json), "redis", 5);
@@ -214,6 +250,7 @@ static void listen_to(struct client_model *client)
         client->count++;
     }
     buffer_consume(received, (size_t)(at - text));
+    return true;
 }
 
 static void make_room(struct client_model *client, size_t bytes)
@@ -230,7 +267,8 @@ static void join(struct client_model *client)
                                    1 << 20)); /* otherwise the test's own allocation could fail */
     assert_non_null(buffer_reserve(&client->fake.held, 1 << 12));
     client->is_there = client->is_connecting = true;
-    client->is_vague = client->has_gap = false;
+    client->is_vague = false;
+    unlogged_come(&client->unlogged);
     client->percent = 100;
     client->fake.client.sampling.is_wanted = are_sampled;
     if (one_in(3)) /* then it gets its other events in the same order */
@@ -239,6 +277,7 @@ static void join(struct client_model *client)
                                          : event_field_bit(FIELD_ID) | event_field_bit(FIELD_TEXT);
     client->fake.room = one_in(2) ? FAKE_UNLIMITED : below(3000);
     wish_subscribe(&client->wish, &client->fake.client, &client->rules);
+    client->is_whole = client->wish.kind == WISH_HOME && reader_is_awaited();
 }
 
 static void resume(struct client_model *client)
@@ -267,6 +306,7 @@ static void begin_client(struct client_model *client)
     client->count = 0;
     memset(client->has_had, 0, sizeof(client->has_had));
     memset(client->is_left_out, 0, sizeof(client->is_left_out));
+    memset(&client->unlogged, 0, sizeof(client->unlogged));
     client->wish = draw_wish();
     client->start = newest_told();
     client->begun = history_head();
@@ -354,7 +394,7 @@ static void leave(struct client_model *client, bool is_polite)
     if (is_polite) {
         deliver_suspend(&client->fake.client);
         buffer_append_slice(&client->fake.received, buffer_slice(&client->fake.held));
-        listen_to(client);
+        listen_to(client, false);
         client->cursor = cursor;
     }
     deliver_leave(&client->fake.client);
@@ -374,7 +414,10 @@ static void attend(struct client_model *client)
         cursor = deliver_client_cursor(deliver, &client->fake.client);
     client->is_vague = client->is_vague || !sl_cursor_is_plain(&cursor);
     if (fake_client_lives(&client->fake)) {
-        listen_to(client);
+        if (listen_to(client, are_cut))
+            return;
+        leave(client, false);
+        come_back(client);
         return;
     }
     if (!is_short_of_memory)
@@ -445,6 +488,7 @@ static uint64_t passed_by(const struct client_model *client, const struct fact *
 
 static void judge(const struct client_model *client)
 {
+    const struct fact *missing = unlogged_missing(&client->unlogged, &client->wish);
     uint64_t newest[HISTORY_SHARDS] = {0}, newest_of_all = 0;
 
     for (size_t i = 0; i < client->count; i++) {
@@ -467,6 +511,8 @@ static void judge(const struct client_model *client)
             fail_for(client, "in no order over the shards, and not late", id);
         newest_of_all = id > newest_of_all ? id : newest_of_all;
     }
+    if (missing)
+        fail_for(client, "unlogged, and missing", missing->id);
     for (uint32_t shard = 0; shard < shards; shard++) {
         const struct redis *redis = &redises[shard];
         size_t at = 0;
@@ -564,7 +610,7 @@ static void step(void)
     switch (below(14)) {
     case 0:
         if (client->is_there && one_in(4))
-            leave(client, client->is_vague || one_in(2));
+            leave(client, (client->is_vague && !client->is_exact) || one_in(2));
         else if (!client->is_there && client->count > 0) {
             if (shards > 1 && client->wish.kind == WISH_FILTER && one_in(2))
                 visit_another(client);
@@ -649,11 +695,13 @@ static void run(uint32_t shard_count, unsigned seed)
     run_seed = seed;
     history_begin(&settings);
     memset(clients, 0, sizeof(clients));
+    are_cut = true;
     for (int i = 0; i < STEPS; i++) {
         step();
         if (is_short_of_memory && one_in(20))
             step_short_of_memory();
     }
+    are_cut = false;
     end_faults();
     for (size_t i = 0; i < CLIENTS; i++) {
         if (!clients[i].is_there && clients[i].count > 0)

@@ -6,7 +6,8 @@
  * picked, or those of each bucket counted, a second time, in a simple way, and compared with what
  * was sent and what was reported as skipped. While rules or relations change, it is not known at
  * which moment a post was judged by a client that was not live; then it is only required that one
- * moment fits, or that the sum is between what was always and what was ever wanted.
+ * moment fits, or that the sum is between what was always and what was ever wanted. Posts that were
+ * published without the log belong to no window, and are not counted.
  *
  *     SEED=7 test_pace_model         only that run
  *     RUNS=5000 test_pace_model      more runs */
@@ -22,6 +23,7 @@
 #include "tests/support/history.h"
 #include "tests/support/reader.h"
 #include "tests/support/rounds.h"
+#include "tests/support/unlogged.h"
 #include "tests/support/wish.h"
 
 enum {
@@ -65,6 +67,7 @@ struct model_client {
     uint64_t start;          /* it wants what is after this id */
     struct sl_cursor cursor; /* to resume from */
     uint64_t live_since;
+    struct unlogged_taken unlogged;
     struct heard heard[HEARD_MAX];
     size_t count;
     uint64_t comings[COMINGS_MAX]; /* the ids that it came with */
@@ -75,6 +78,7 @@ static struct model_client clients[CLIENTS];
 static unsigned run_seed;
 static bool is_counting; /* all clients, instead of picking */
 static bool are_late;    /* events, at times */
+static bool are_cut;     /* clients, at times */
 
 static void fail_for(const struct model_client *client, const char *what, uint64_t id)
 {
@@ -141,6 +145,20 @@ static void take_counts(const struct model_client *client, const char *json, con
     }
 }
 
+/* Nothing of this is about windows. */
+static bool take_unlogged(struct model_client *client, const char *json, const char *end)
+{
+    if (!says(json, end, "\"reason\":\"unlogged\""))
+        return false;
+    if (says(json, end, "\"type\":\"gap\"")) {
+        unlogged_take_gap(&client->unlogged);
+        return true;
+    }
+    take_cursor(client, json, end, "\"id\":\"");
+    client->unlogged.skipped += number_behind(json, end, "\"events\":");
+    return true;
+}
+
 static void take(struct model_client *client, const char *json, const char *end)
 {
     struct heard *heard = &client->heard[client->count++];
@@ -171,8 +189,9 @@ static void take(struct model_client *client, const char *json, const char *end)
     }
 }
 
-/* Records complete lines; an incomplete one stays in the buffer. */
-static void listen_to(struct model_client *client)
+/* Records complete lines; an incomplete one stays in the buffer. false: it was cut, where it was
+ * told its position. */
+static bool listen_to(struct model_client *client, bool may_cut)
 {
     struct buffer *received = &client->fake.received;
     const char *text = buffer_str(received), *at = text, *end;
@@ -181,10 +200,14 @@ static void listen_to(struct model_client *client)
     for (; (end = strstr(at, "}\r\n\r\n")); at = end + 5) {
         const char *json = strchr(at, '{');
 
-        if (!says(json, end, "\"type\":\"warning\""))
+        if (!says(json, end, "\"type\":\"warning\"") && !take_unlogged(client, json, end))
             take(client, json, end + 1);
+        if (may_cut && says(json, end, "\"type\":\"skipped\"") && says(json, end, "\"reason\":") &&
+            one_in(4))
+            return false;
     }
     buffer_consume(received, (size_t)(at - text));
+    return true;
 }
 
 static void make_room(struct model_client *client, size_t bytes)
@@ -199,6 +222,7 @@ static void join(struct model_client *client)
     client->fake.cursor_of = history_cursor;
     client->is_there = true;
     client->live_since = UINT64_MAX;
+    unlogged_come(&client->unlogged);
     assert_true(client->coming_count < COMINGS_MAX);
     client->comings[client->coming_count++] = client->cursor.id;
     client->fake.client.question = client->question;
@@ -237,6 +261,7 @@ static void begin_client(struct model_client *client)
     enum wish_kind kind = (enum wish_kind)below(is_counting ? WISH_HOME : WISH_HOME + 1);
 
     client->count = client->coming_count = 0;
+    memset(&client->unlogged, 0, sizeof(client->unlogged));
     client->wish = wish_new(kind, kind == WISH_RULES ? (unsigned)below(1 << HISTORY_WORDS)
                                   : one_in(2)        ? 1
                                                      : (1 << HISTORY_WORDS) - 1);
@@ -259,7 +284,7 @@ static void leave(struct model_client *client, bool is_polite)
     if (is_polite) {
         deliver_suspend(&client->fake.client);
         buffer_append_slice(&client->fake.received, buffer_slice(&client->fake.held));
-        listen_to(client);
+        listen_to(client, false);
         client->cursor = cursor;
     }
     deliver_leave(&client->fake.client);
@@ -276,7 +301,10 @@ static void attend(struct model_client *client)
     else if (client->live_since == UINT64_MAX)
         client->live_since = now + 1;
     if (fake_client_lives(&client->fake)) {
-        listen_to(client);
+        if (listen_to(client, are_cut))
+            return;
+        leave(client, false);
+        join(client);
         return;
     }
     assert_int_equal(client->fake.disconnect_reason, DISCONNECT_TOO_SLOW);
@@ -686,6 +714,9 @@ static void judge(const struct model_client *client)
             judge_picks(client, &window);
     }
     judge_strays(client, missing);
+    if (is_counting ? client->unlogged.skipped > 0
+                    : !unlogged_were_skipped(&client->unlogged, &client->wish))
+        fail_for(client, "another number without the log was skipped", client->unlogged.skipped);
 }
 
 /* --- one run ---------------------------------------------------------------------------------- */
@@ -806,8 +837,10 @@ static void run(uint32_t shard_count, unsigned seed)
     run_seed = seed;
     history_begin(&settings);
     memset(clients, 0, sizeof(clients));
+    are_cut = true;
     for (int i = 0; i < STEPS; i++)
         step();
+    are_cut = false;
     end_faults();
     for (size_t i = 0; i < CLIENTS; i++) {
         if (!clients[i].is_there && clients[i].count > 0)
