@@ -246,21 +246,27 @@ static struct sl_cursor before_waiting(const struct lane *lane, const struct eve
     return position_cursor(&position);
 }
 
+/* Whoever is sent it has everything up to it, and may fall behind before the others follow. */
+static void owe_waiting(struct lane *lane, struct event *event, struct sl_slice tail)
+{
+    const struct sl_cursor before = before_waiting(lane, event), id = {.id = event->id};
+
+    lane_owe_some(lane, event, &before, tail);
+    if (event->cursor || event->id)
+        lane->outbox.complete_until = event->cursor ? *event->cursor : id;
+    lane_send(lane);
+}
+
 void lane_append(struct lane *lane, struct event *event, struct sl_slice tail)
 {
-    const struct sl_cursor *before = &lane->deliver->head;
-    struct sl_cursor of_waiting;
-
     if (client_is_beyond(lane->until, event->id))
         return;
-    if (lane->outbox.is_incomplete) {
-        of_waiting = before_waiting(lane, event);
-        before = &of_waiting;
-    } else if (lane_leaves_out(lane, event)) {
+    if (lane->outbox.is_incomplete)
+        owe_waiting(lane, event, tail);
+    else if (lane_leaves_out(lane, event))
         leave_out(lane, event);
-        return;
-    }
-    lane_owe(lane, event, before, tail);
+    else
+        lane_owe(lane, event, &lane->deliver->head, tail);
 }
 
 void lane_add_catcher(struct lane *lane, struct list_node *node)
