@@ -125,27 +125,23 @@ int catcher_count_again(struct catcher *catcher)
     return 0;
 }
 
-int catcher_enter_ring_counting(struct catcher *catcher)
+bool catcher_enter_ring_counting(struct catcher *catcher)
 {
     if (catcher->seam_sequence < catcher->catch_up->ring->oldest)
         return catcher_leave_ring_counting(catcher);
     catcher->sequence = catcher->seam_sequence;
     catcher->in_ring = true;
-    return 0;
+    return false;
 }
 
 /* Those that have an end do not tell what is unlogged, and others than picks do not count it. */
-int catcher_leave_ring_counting(struct catcher *catcher)
+bool catcher_leave_ring_counting(struct catcher *catcher)
 {
     const struct pick_question *pick = &catcher->lane->question.pick;
     const uint64_t next = catcher->in_ring ? catcher->sequence : catcher->seam_sequence;
-    const uint64_t from = counter_cursor(catcher->counter).id;
-    const uint64_t passed = catcher->catch_up->settings.passed->id;
 
     take_seam(catcher);
-    if (!pick->posts || pick->behind || catcher->catch_up->ring->unlogged_to <= next)
-        return 0;
-    return catcher_tell_gap(catcher, 0, from, passed > from ? passed : from, GAP_UNLOGGED);
+    return pick->posts && !pick->behind && catcher->catch_up->ring->unlogged_to > next;
 }
 
 void catcher_pass_counting(struct catcher *catcher, const struct event *event)

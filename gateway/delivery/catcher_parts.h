@@ -73,10 +73,11 @@ enum progress catcher_settle_counts(struct catcher *catcher, enum progress progr
 /* It passes this entry of the ring. */
 void catcher_pass_counting(struct catcher *catcher, const struct event *event);
 /* The logs have been read: it continues in the ring, or, if the next entry has left the ring, in
- * the logs. */
-int catcher_enter_ring_counting(struct catcher *catcher);
-/* What it would count next has left the ring. */
-int catcher_leave_ring_counting(struct catcher *catcher);
+ * the logs. true: as below. */
+bool catcher_enter_ring_counting(struct catcher *catcher);
+/* What it would count next has left the ring. true: it must be told that it will not find unlogged
+ * events. */
+bool catcher_leave_ring_counting(struct catcher *catcher);
 /* The id up to which it reads the log of this shard. */
 static inline uint64_t catcher_log_end(const struct catcher *catcher, uint32_t shard)
 {
