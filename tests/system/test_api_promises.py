@@ -52,7 +52,8 @@ class Asker:
         if body is not None:
             headers.setdefault("Content-Type", "application/json")
             body = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self.connection.request(method, path, body, headers)
+        with contextlib.suppress(OSError):  # it may be refused, and closed, before all of the body is sent
+            self.connection.request(method, path, body, headers)
         answer = self.connection.getresponse()
         content = answer.read()
         if method != "GET":
