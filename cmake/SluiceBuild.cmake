@@ -31,10 +31,6 @@ if(SLUICE_SANITIZE)
     target_compile_options(sluice_build INTERFACE
         -fsanitize=${SLUICE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     target_link_options(sluice_build INTERFACE -fsanitize=${SLUICE_SANITIZE})
-    # With the checks in between, gcc cannot tell how large a number or a string may be; the other builds have these
-    # warnings.
-    target_compile_options(sluice_build INTERFACE
-        $<$<C_COMPILER_ID:GNU>:-Wno-format-truncation;-Wno-format-overflow;-Wno-stringop-overread>)
 endif()
 if(SLUICE_COVERAGE)
     target_compile_options(sluice_build INTERFACE --coverage)
