@@ -67,6 +67,7 @@ struct hand_over {
     uint64_t last_stray;  /* position in the outbox; 0: none */
     uint64_t end;         /* when picking: what is up to here is handed over */
     bool is_within;       /* a window was sent partly */
+    bool lacks_unlogged;  /* some that the lane holds have left the ring */
     struct told_list owed;
 };
 
@@ -197,7 +198,7 @@ static struct catcher *take_over_counts(struct catch_up *catch_up, struct lane *
         catcher->counter = counter_new_again(lane->counter, &ret->had, passed);
     if (catcher && catcher->counter) {
         catcher_begin_counting(catcher);
-        catcher_begin_before(catcher, &lane->held);
+        ret->lacks_unlogged = catcher_begin_before(catcher, &lane->held);
         return catcher;
     }
     mem_free(catcher);
@@ -220,6 +221,8 @@ static void begin_counts(struct catcher *catcher, struct hand_over *hand_over)
         told_done(&told);
     }
     told_list_done(&hand_over->owed);
+    if (r == 0 && hand_over->lacks_unlogged)
+        r = catcher_tell_unlogged(catcher);
     if (r < 0)
         catcher_evict(catcher, DISCONNECT_INTERNAL);
 }

@@ -164,15 +164,6 @@ static void leave_ring(struct catcher *catcher)
         catcher->unlogged_from = catcher->sequence;
 }
 
-/* When counting. 0; -ENOMEM. */
-static int tell_unlogged_lost(struct catcher *catcher)
-{
-    uint64_t from = counter_cursor(catcher->counter).id;
-    uint64_t passed = catcher->catch_up->settings.passed->id;
-
-    return catcher_tell_gap(catcher, 0, from, passed > from ? passed : from, GAP_UNLOGGED);
-}
-
 static enum progress read_ring(struct catcher *catcher, uint64_t bytes_before)
 {
     const struct ring *ring = catcher->catch_up->ring;
@@ -183,7 +174,7 @@ static enum progress read_ring(struct catcher *catcher, uint64_t bytes_before)
     if (catcher->sequence < ring->oldest) {
         if (!catcher->counter)
             leave_ring(catcher);
-        else if (catcher_leave_ring_counting(catcher) && tell_unlogged_lost(catcher) < 0)
+        else if (catcher_leave_ring_counting(catcher) && catcher_tell_unlogged(catcher) < 0)
             return PROGRESS_OUT_OF_MEMORY;
         return PROGRESS;
     }
@@ -246,7 +237,7 @@ static enum progress enter_ring(struct catcher *catcher)
 
     catcher_release_batches(catcher);
     if (catcher->counter && catcher_enter_ring_counting(catcher))
-        return tell_unlogged_lost(catcher) < 0 ? PROGRESS_OUT_OF_MEMORY : PROGRESS;
+        return catcher_tell_unlogged(catcher) < 0 ? PROGRESS_OUT_OF_MEMORY : PROGRESS;
     if (catcher->counter)
         return PROGRESS;
     for (uint32_t shard = 0; shard < ring->shards; shard++) { /* it may have been told of a gap */

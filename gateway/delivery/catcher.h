@@ -135,6 +135,8 @@ void catcher_skip_to_head(struct catcher *catcher);
 /* Events of the shard with ids in (from, to] are late, or may be: tells the client if its cursor
  * covers them. 0; -ENOMEM. */
 int catcher_tell_late(struct catcher *catcher, uint32_t shard, uint64_t from, uint64_t to);
+/* It counts, and will not find unlogged events that have passed. 0; -ENOMEM. */
+int catcher_tell_unlogged(struct catcher *catcher);
 /* Whether the cursor `had` of a client of the lane covers events after `from`, up to `to`. If the
  * lane counts or picks, it covers the whole bucket. *ret_to: the end of what it covers. */
 bool catch_up_claims(const struct lane *lane, uint64_t had, uint64_t from, uint64_t to,
@@ -153,9 +155,10 @@ int catcher_tell_what_is_lost(struct catcher *catcher);
 int catcher_count_from(struct catcher *catcher, const struct gap *lost);
 /* Begins with the open bucket of its counter, which must be empty. */
 void catcher_begin_counting(struct catcher *catcher);
-/* Begins before these events, which have passed, but were not included in the counts that the client
- * was sent: they are read again, with everything that has passed since the first of them. */
-void catcher_begin_before(struct catcher *catcher, const struct told_list *held);
+/* Begins before these events, which have passed, but were not included in the counts that the
+ * client was sent: they are read again, with everything that has passed since the first of them.
+ * true: the client must be told that it will not find unlogged ones. */
+bool catcher_begin_before(struct catcher *catcher, const struct told_list *held);
 /* A plain cursor covers events that have not arrived from a shard that is behind, and events that
  * arrived late after it was issued: tells the client. 0; -ENOMEM. */
 int catcher_tell_what_is_late(struct catcher *catcher);

@@ -53,10 +53,18 @@ static void begin_before(struct catcher *catcher, const struct event *event)
     position_lower_shard(&catcher->counts_from, shard, event->id - 1);
 }
 
+/* Those that have an end do not tell what is unlogged, and others than picks do not count it. */
+static bool lacks_unlogged(const struct catcher *catcher, uint64_t from)
+{
+    const struct pick_question *pick = &catcher->lane->question.pick;
+
+    return pick->posts && !pick->behind && catcher->catch_up->ring->unlogged_to > from;
+}
+
 /* In the ring, it begins with the first of them, and before everything that passed since: what was
- * not wanted then may be wanted now. If the first one has left the ring, the logs have all of it.
- */
-void catcher_begin_before(struct catcher *catcher, const struct told_list *held)
+ * not wanted then may be wanted now. If the first one has left the ring, the logs have all of it
+ * that was logged. */
+bool catcher_begin_before(struct catcher *catcher, const struct told_list *held)
 {
     const struct catch_up *catch_up = catcher->catch_up;
     const struct told *first = told_list_first(held);
@@ -72,6 +80,8 @@ void catcher_begin_before(struct catcher *catcher, const struct told_list *held)
 
         begin_before(catcher, segment->entries[index].event);
     }
+    return first && first->event->sequence < catch_up->ring->oldest &&
+           lacks_unlogged(catcher, first->event->sequence);
 }
 
 int catcher_count_from(struct catcher *catcher, const struct gap *lost)
@@ -134,14 +144,12 @@ bool catcher_enter_ring_counting(struct catcher *catcher)
     return false;
 }
 
-/* Those that have an end do not tell what is unlogged, and others than picks do not count it. */
 bool catcher_leave_ring_counting(struct catcher *catcher)
 {
-    const struct pick_question *pick = &catcher->lane->question.pick;
     const uint64_t next = catcher->in_ring ? catcher->sequence : catcher->seam_sequence;
 
     take_seam(catcher);
-    return pick->posts && !pick->behind && catcher->catch_up->ring->unlogged_to > next;
+    return lacks_unlogged(catcher, next);
 }
 
 void catcher_pass_counting(struct catcher *catcher, const struct event *event)

@@ -246,6 +246,14 @@ int catcher_tell_gap(struct catcher *catcher, uint32_t shard, uint64_t from, uin
     return catcher_send_gap(catcher, &(struct gap){shard, from, to, reason});
 }
 
+int catcher_tell_unlogged(struct catcher *catcher)
+{
+    uint64_t from = counter_cursor(catcher->counter).id;
+    uint64_t passed = catcher->catch_up->settings.passed->id;
+
+    return catcher_tell_gap(catcher, 0, from, passed > from ? passed : from, GAP_UNLOGGED);
+}
+
 /* What it has of the shard, it was sent or told by the server that issued its cursor, unless that
  * server derived it from a plain cursor: then it is not an id of the shard, nor the end of a
  * round. */

@@ -229,6 +229,35 @@ static void test_what_the_lane_held_may_have_left_the_ring(void **state)
     assert_int_equal(sum_of(&a).late, 1);
 }
 
+static void test_what_the_lane_held_unlogged_may_have_left_the_ring(void **state)
+{
+    const struct lane *lane;
+
+    (void)state;
+    begin_again(0, OWED_BYTES, LAG_MS);
+    begin_window();
+    post("tea");
+    a.client.question = pace(PICK_NEWEST, 20);
+    resume(&a, NULL, id_at(0));
+    end_window();
+    assert_true(is_live(&a));
+    lane = LIST_OWNER(a.client.outbox, struct lane, outbox);
+    a.room = 0;
+    publish_some(40);
+    begin_window();
+    deliver->close_work = 0; /* other clients have used up this turn's */
+    publish_some(1);
+    post_unlogged("ada");
+    assert_true(is_live(&a));
+    assert_int_equal(lane->held.count, 2);
+    deliver->close_work = 1;
+    deliver_turn_end(deliver);
+    assert_false(is_live(&a));
+    make_room(&a, FAKE_UNLIMITED);
+    settle();
+    assert_non_null(strstr(received(&a), "\"reason\":\"unlogged\"}"));
+}
+
 static void fall_behind_with_a_pace(size_t ring_bytes)
 {
     begin_again(ring_bytes, OWED_BYTES, LAG_MS);
@@ -673,6 +702,7 @@ int main(void)
         CATCH_UP_TEST(test_a_home_stream_with_a_pace_picks_again_when_its_user_follows_somebody),
         CATCH_UP_TEST(test_what_the_lane_holds_is_told_to_who_falls_behind),
         CATCH_UP_TEST(test_what_the_lane_held_may_have_left_the_ring),
+        CATCH_UP_TEST(test_what_the_lane_held_unlogged_may_have_left_the_ring),
         CATCH_UP_TEST(test_what_is_unlogged_comes_after_what_its_cursor_includes),
         CATCH_UP_TEST(test_what_is_unlogged_and_has_left_the_ring_is_told_as_a_gap),
         CATCH_UP_TEST(test_what_comes_late_is_told_to_who_counts_again),
