@@ -587,6 +587,7 @@ int catch_up_begin(struct catch_up *catch_up, struct lane *lane, struct client *
     client->came_with = sl_cursor_is_plain(cursor) ? cursor->id : 0;
     client->told_late = 0;
     position_set(&catcher->at, cursor);
+    catcher->left_ring_at = cursor->id;
     catcher->is_unsure = !catch_up_has_heard_of(catch_up, cursor->id);
     catcher->came_newest = ring->newest;
     catcher->came_after = catch_up->log ? log_cache_asked(catch_up->log) : 0;

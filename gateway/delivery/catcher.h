@@ -67,7 +67,8 @@ struct catcher {
     uint64_t told_behind;     /* of those: shards (bits) that it was told are behind */
     struct gap late;          /* the last range that it was told arrived late */
     struct gap rewound;       /* the last rewind that it was told of since entering the ring */
-    uint64_t left_ring_at;    /* id at that time; a gap of unlogged events begins there */
+    uint64_t left_ring_at;    /* id at that time, or of its cursor; a gap of unlogged events begins
+                                 there */
     uint64_t batch;           /* number of the current batch */
     uint64_t came_after;      /* number of the last batch requested before it came */
     struct left_out left_out; /* posts not sent by a sampled lane; reported at the end of a step */

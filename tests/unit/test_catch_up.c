@@ -425,6 +425,25 @@ static void test_a_resumed_client_gets_events_without_a_log_from_then_on(void **
     assert_int_equal(a.client.sent_events, 5 + 1);
 }
 
+/* It had not been in the ring. */
+static void test_a_gap_without_a_log_begins_where_the_client_came(void **state)
+{
+    char from[SL_ID_TEXT_SIZE + 16];
+    const char *gap;
+
+    (void)state;
+    begin_again(ROOM, 4096, LAG_MS);
+    posts(1000);
+    resume(&a, NULL, id_at(4));
+    post_unlogged("bob");
+    posts(500);
+    settle();
+    gap = strstr(received(&a), "{\"type\":\"gap\"");
+    assert_non_null(gap);
+    snprintf(from, sizeof(from), "\"from\":\"%" PRIu64 "\"", id_at(4));
+    assert_non_null(strstr(gap, from));
+}
+
 /* --- turns of the loop --------------------------------------------------------------------------
  */
 
@@ -640,6 +659,7 @@ int main(void)
         CATCH_UP_TEST(test_an_event_without_a_log_says_the_cursor),
         CATCH_UP_TEST(test_events_without_a_log_that_are_gone_are_told_as_a_gap),
         CATCH_UP_TEST(test_a_resumed_client_gets_events_without_a_log_from_then_on),
+        CATCH_UP_TEST(test_a_gap_without_a_log_begins_where_the_client_came),
         CATCH_UP_TEST(test_however_many_wait_a_turn_of_the_loop_is_short),
         CATCH_UP_TEST(test_a_home_stream_resumes_with_the_graph_of_today),
         CATCH_UP_TEST(test_who_falls_behind_when_the_feed_is_loaded_is_where_it_was_sent_to),
