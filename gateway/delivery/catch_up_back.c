@@ -22,6 +22,30 @@ static void take_firsts(struct catcher *catcher, const struct lane *from,
     }
 }
 
+/* More waits for the home feed: it is not owed yet, but in the ring. The client has what passed
+ * before the first of each shard. If some have left the ring, it has what its position says. */
+static void take_waiting(struct catcher *catcher, uint64_t owed)
+{
+    const struct ring *ring = catcher->catch_up->ring;
+    const uint64_t all = UINT64_MAX >> (SL_SHARDS_MAX - ring->shards);
+    uint64_t next = catcher->sequence;
+
+    for (; owed != all && next >= ring->oldest && next < ring->next; next++) {
+        size_t index;
+        const struct segment *segment = ring_find(ring, next, &index);
+        const struct event *event = segment->entries[index].event;
+
+        if ((!event->id && !event->gap_to) || owed >> event->shard & 1)
+            continue;
+        owed |= UINT64_C(1) << event->shard;
+        catcher->last[event->shard] = catch_up_had_before(event);
+    }
+    for (uint32_t shard = 0; catcher->sequence < ring->oldest && shard < ring->shards; shard++) {
+        if (!(owed >> shard & 1))
+            catcher->last[shard] = 0;
+    }
+}
+
 struct catcher *catcher_take_over(struct catch_up *catch_up, struct lane *lane,
                                   struct client *client, uint64_t sequence)
 {
@@ -54,6 +78,8 @@ struct catcher *catcher_take_over(struct catch_up *catch_up, struct lane *lane,
     }
     if (from->left_out.posts > 0)
         take_firsts(catcher, from, NULL, owed);
+    if (from->outbox.is_incomplete)
+        take_waiting(catcher, owed);
     return catcher;
 }
 

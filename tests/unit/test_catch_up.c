@@ -540,6 +540,38 @@ static void test_who_falls_behind_when_the_feed_is_loaded_is_where_it_was_sent_t
     assert_true(deliver_client_cursor(deliver, &a.client).id >= id_at(2));
 }
 
+/* The feed is still being worked off when the client falls behind, and the ring has lost the rest
+ * when it goes on. */
+static void
+test_who_falls_behind_when_the_feed_is_loaded_misses_nothing_of_other_shards(void **state)
+{
+    struct sl_slice ada = SL_SLICE("ada");
+    struct home_sets sets = {.followed = {&ada, 1}};
+    char id[SL_ID_TEXT_SIZE];
+
+    (void)state;
+    begin_again(32 << 10, 4096, LAG_MS);
+    deliver_begin_shard(deliver, 0, 0);
+    deliver_begin_shard(deliver, 1, 0);
+    home_on_load(deliver_home(deliver), on_load, NULL);
+    post("before");
+    assert_int_equal(
+        deliver_subscribe_home(deliver, &a.client, SL_SLICE("bob"), 1u << SL_EVENT_POST, -1), 0);
+    for (int i = 0; i < 60; i++) {
+        publish_in(0, "ada", "x");
+        pass_in(0);
+    }
+    snprintf(id, sizeof(id), "%" PRIu64, publish_in(1, "ada", "x"));
+    pass_in(1);
+    a.room = 1000;
+    home_loaded(deliver_home(deliver), "bob", last_load, &sets);
+    assert_false(is_live(&a));
+    posts(1000);
+    make_room(&a, FAKE_UNLIMITED);
+    settle();
+    assert_non_null(strstr(received(&a), id));
+}
+
 static void test_named_rules_resume_when_they_are_there(void **state)
 {
     struct rule_set *rules;
@@ -663,6 +695,7 @@ int main(void)
         CATCH_UP_TEST(test_however_many_wait_a_turn_of_the_loop_is_short),
         CATCH_UP_TEST(test_a_home_stream_resumes_with_the_graph_of_today),
         CATCH_UP_TEST(test_who_falls_behind_when_the_feed_is_loaded_is_where_it_was_sent_to),
+        CATCH_UP_TEST(test_who_falls_behind_when_the_feed_is_loaded_misses_nothing_of_other_shards),
         CATCH_UP_TEST(test_named_rules_resume_when_they_are_there),
         CATCH_UP_TEST(test_without_memory_nobody_misses_anything_in_silence),
         CATCH_UP_TEST(test_who_cannot_fall_behind_for_lack_of_memory_has_to_go),
