@@ -27,14 +27,14 @@ static void take_firsts(struct catcher *catcher, const struct lane *from,
 static void take_waiting(struct catcher *catcher, uint64_t owed)
 {
     const struct ring *ring = catcher->catch_up->ring;
-    const uint64_t all = UINT64_MAX >> (SL_SHARDS_MAX - ring->shards);
-    uint64_t next = catcher->sequence;
 
-    for (; owed != all && next >= ring->oldest && next < ring->next; next++) {
+    for (uint64_t next = catcher->sequence; next >= ring->oldest && next < ring->next; next++) {
         size_t index;
         const struct segment *segment = ring_find(ring, next, &index);
         const struct event *event = segment->entries[index].event;
 
+        if (owed == UINT64_MAX >> (SL_SHARDS_MAX - ring->shards))
+            break;
         if ((!event->id && !event->gap_to) || owed >> event->shard & 1)
             continue;
         owed |= UINT64_C(1) << event->shard;
