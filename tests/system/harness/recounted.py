@@ -140,7 +140,19 @@ class PacedClient(Client):
         super().__init__(*arguments)
 
     def has(self, event_id):
-        return any(window >= event_id for window in list(self.skips)) or super().has(event_id)
+        """Also the number of those skipped, which comes after the posts of the window."""
+        if any(window >= event_id for window in list(self.skips)):
+            return True
+        return super().has(event_id) and (self.late_skips > 0 or self._has_all_of(self.kind.pace.window_of(event_id)))
+
+    def _has_all_of(self, window):
+        for event_id in reversed(self.storm.wanted[self.kind.name]):
+            of = self.kind.pace.window_of(event_id)
+            if of < window:
+                break
+            if of == window and event_id in self.storm.posts and event_id not in self.seen:
+                return False
+        return True
 
     def _take(self, message):
         if message.type != "skipped":
