@@ -304,6 +304,8 @@ void counter_join(struct counter *counter, const struct counter *other)
         counter->revision = other->revision;
     if (other->first < counter->first)
         counter->first = other->first;
+    if (picks(counter))
+        counter->told_to = greater(counter->told_to, other->told_to);
 }
 
 /* --- messages --- */

@@ -88,5 +88,6 @@ uint64_t counter_retell_from(const struct counter *counter);
 /* From now on it is for several clients, who need not have what its first client had elsewhere: by
  * shard, events after `passed`, the last one that has passed here, are new to them. */
 void counter_share(struct counter *counter, const uint64_t *passed);
-/* Adds to this counter what `other` must count again. */
+/* Adds to this counter what `other` must count again. When picking, the clients of both have what
+ * either has sent. */
 void counter_join(struct counter *counter, const struct counter *other);

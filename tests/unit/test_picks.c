@@ -271,6 +271,28 @@ static void test_what_has_no_bucket_takes_nobody_back(void **state)
     counter_free(counter);
 }
 
+/* The counter of the first of them has sent less of the open bucket; they have the same. */
+static void test_what_has_no_bucket_takes_nobody_back_who_joins(void **state)
+{
+    const struct count_question question = question_of(PICK_FIRST, 2);
+    struct counter *first = counter_new(&question, &(struct sl_cursor){.id = at(500)}, 0);
+    struct counter *second = counter_new(&question, &(struct sl_cursor){.id = at(500)}, 0);
+    struct event *post = new_event(EVENT_POST, at(700), 1);
+    struct sl_cursor before;
+    struct told told;
+
+    (void)state;
+    assert_int_equal(counter_add(second, post, NULL, SL_SLICE_NONE), 0);
+    assert_int_equal(counter_next(second, &told, &before), 1);
+    assert_int_equal(counter_cursor(second).id, at(700));
+    counter_join(first, second);
+    assert_int_equal(counter_cursor(first).id, at(700));
+    told_done(&told);
+    event_unref(post);
+    counter_free(first);
+    counter_free(second);
+}
+
 /* It came with a cursor of a shard that was behind, and is now sent what lies after that. */
 static void test_what_comes_late_is_in_a_compound_cursor(void **state)
 {
@@ -601,6 +623,7 @@ int main(void)
         cmocka_unit_test(test_who_goes_on_by_himself_is_told_what_comes_late),
         cmocka_unit_test(test_what_comes_late_is_told_by_itself),
         cmocka_unit_test(test_what_has_no_bucket_takes_nobody_back),
+        cmocka_unit_test(test_what_has_no_bucket_takes_nobody_back_who_joins),
         cmocka_unit_test(test_what_comes_late_is_in_a_compound_cursor),
         cmocka_unit_test(test_who_is_ahead_is_not_told_that_what_he_has_is_late),
         cmocka_unit_test(test_whose_cursor_is_long_is_told_of_a_window_where_he_stands),
