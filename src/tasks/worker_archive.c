@@ -151,11 +151,12 @@ static int compare(struct sl_worker *worker, const struct sl_archive *archive,
 int sl_worker_archive_open(struct sl_worker_thread *thread, struct failure *reterr)
 {
     struct sl_worker *worker = thread->worker;
+    bool is_known = worker->archive_identity[0] != '\0'; /* so another one would not be accepted */
     struct failure why;
     int r;
 
-    r = sl_archive_open(worker->options.archive, worker->meta.database_id, worker->archive_mode,
-                        &thread->archive, &why);
+    r = sl_archive_open(worker->options.archive, worker->meta.database_id,
+                        is_known ? SL_ARCHIVE_KEEP : worker->archive_mode, &thread->archive, &why);
     if (r == 0)
         r = compare(worker, thread->archive, &why);
     if (r == 0) {

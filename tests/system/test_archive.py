@@ -346,6 +346,29 @@ def test_an_archive_that_is_taken_away_takes_no_posts(site, servers, tmp_path, r
     assert "dead letters: 0" in site.cli.run("tasks")
 
 
+def test_the_worker_that_made_the_archive_makes_no_other_one(servers, cli_for, tmp_path):
+    """It would be in the way of the one that is put back, and pages would lack posts without saying so."""
+    redis = servers.redis()
+    cli = cli_for(redis)
+    cli.run("config", "set", "profile-max", PROFILE_MAX)
+    cli.run("config", "set", "archive", 1)
+    cli.environment["SLUICE_ARCHIVE"] = f"sqlite:{tmp_path}/posts.db"
+    cli.run("user", "add", "ada")
+    worker = cli.start("worker", "--lease-ms", "50")  # nothing has been archived yet
+
+    def in_redis():
+        return len(redis.client.keys("sluice:{*}:post:*"))
+    for i in range(PROFILE_MAX + 1):
+        cli.run("post", "--user", "ada", f"post {i}")
+    eventually(lambda: in_redis() == PROFILE_MAX, "a post is in the archive")
+    for file in tmp_path.glob("posts.db*"):
+        file.unlink()
+    cli.run("post", "--user", "ada", "one more")
+    eventually(lambda: "unable to open database file" in cli.run("tasks"), "the worker looks for it")
+    assert not list(tmp_path.glob("posts.db*")) and in_redis() == PROFILE_MAX + 1
+    worker.stop()
+
+
 @only_a_file
 def test_an_archive_that_is_put_back_is_gone_on_with(site, servers, tmp_path):
     bob = Api(servers.gateway(site.redis, "--run-tasks", "off", "--archive", site.archive), site.bob)
